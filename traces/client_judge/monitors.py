@@ -2,8 +2,7 @@
 
 A monitor is shown the events that it observes and the view of the client, and yields what it finds: that a requirement
 is kept, is broken, or stays open. It writes nothing but its own state, neither in the view nor in another monitor: so
-each can be taken away, and all others say what they said before. A request is shown with the view before it, everything
-else with the view after it.
+each can be taken away, and all others say what they said before.
 
 After P's `spec ... observes`.
 """
@@ -27,11 +26,13 @@ class Seen:
 
     event: Event
     operation: Operation | None = None
+    is_loss: bool = False
+    """The operation has no response, and will have none."""
 
     @property
     def name(self) -> str:
         """What monitors observe it by: its API, or what happened, and its kind."""
-        return f"{self.event.api} {self.event.kind}"
+        return "loss" if self.is_loss else f"{self.event.api} {self.event.kind}"
 
     @property
     def request(self) -> Operation:
@@ -45,42 +46,42 @@ Reaction: TypeAlias = Callable[[View, Seen], Findings | None]
 
 @dataclass(frozen=True, slots=True)
 class Monitor(Generic[View]):
-    """A family of requirements at work on one client: what it does at the events that it observes, by their names, and
-    at the end of the trace. What it keeps between them is in the closures."""
+    """A family of requirements at work on one client: what it does at the events that it observes, by their names, with
+    the view before an event or after it, and at the end of the trace. What it keeps between them nobody else sees."""
 
-    reactions: Mapping[str, Reaction[View]]
-    finish: Callable[[View, int], Findings] = lambda view, time: iter(())
+    before: Mapping[str, Reaction[View]] = field(default_factory=dict)
+    after: Mapping[str, Reaction[View]] = field(default_factory=dict)
+    finish: Callable[[View, int], Findings] | None = None
 
 
 BeginMonitor: TypeAlias = Callable[[], Monitor[View]]
 """Begins to judge a client."""
 
 
-@dataclass(slots=True)
 class Monitors(Generic[View]):
     """Monitors at work on one client; what they find is evidence."""
 
-    evidence: Evidence
-    monitors: list[Monitor[View]] = field(default_factory=list)
-    reactions: dict[str, list[Reaction[View]]] = field(default_factory=dict)
+    def __init__(self, begin: Iterable[BeginMonitor[View]], evidence: Evidence) -> None:
+        self._monitors = [each() for each in begin]
+        self._evidence = evidence
 
-    def add(self, begin: Iterable[BeginMonitor[View]]) -> None:
-        """Let these monitors begin."""
-        for each in begin:
-            monitor = each()
-            self.monitors.append(monitor)
-            for name, reaction in monitor.reactions.items():
-                self.reactions.setdefault(name, []).append(reaction)
+    def show_before(self, view: View, seen: Seen) -> None:
+        """Show an event to the monitors that observe it, with the view before it."""
+        for monitor in self._monitors:
+            if reaction := monitor.before.get(seen.name):
+                self._evidence.take(reaction(view, seen) or ())
 
-    def show(self, view: View, seen: Seen) -> None:
-        """Show an event to the monitors that observe it."""
-        for reaction in self.reactions.get(seen.name, ()):
-            self.evidence.take(reaction(view, seen) or ())
+    def show_after(self, view: View, seen: Seen) -> None:
+        """Show an event to the monitors that observe it, with the view after it."""
+        for monitor in self._monitors:
+            if reaction := monitor.after.get(seen.name):
+                self._evidence.take(reaction(view, seen) or ())
 
     def finish(self, view: View, time: int) -> None:
         """The trace ends."""
-        for monitor in self.monitors:
-            self.evidence.take(monitor.finish(view, time))
+        for monitor in self._monitors:
+            if monitor.finish is not None:
+                self._evidence.take(monitor.finish(view, time))
 
 
 def build_pass(requirement: str, sequence: int) -> Finding:

@@ -25,13 +25,13 @@ from fencepost.model.classic.catalogue.client import CLIENT_CATALOGUE
 from fencepost.traces.classic.client import (
     callbacks,
     committing,
-    draining,
     driven,
     joining,
     membership,
     news,
     records,
 )
+from fencepost.traces.classic.client.draining import watch_draining
 from fencepost.traces.classic.client.membership import patience_for
 from fencepost.traces.classic.client.messages import MOVED, first_error
 from fencepost.traces.classic.client.news import is_looking_up, learn_metadata
@@ -59,6 +59,7 @@ MONITORS: tuple[BeginMonitor[ClientView], ...] = (
     watch_backoffs,
     watch_former_coordinators,
     watch_order_of_fetches,
+    watch_draining,
 )
 Look = Callable[[ClientView, Operation, Event], None]
 REQUESTS: Mapping[str, Look] = {
@@ -91,9 +92,7 @@ class ClassicClient:
     ) -> None:
         self._evidence = Evidence(requirements)
         self.view = ClientView(Knowledge(header.grace), self._evidence, header.clock == "virtual")
-        self._progress = draining.Progress()
-        self._monitors = Monitors[ClientView](self._evidence)
-        self._monitors.add(monitors)
+        self._monitors = Monitors(monitors, self._evidence)
         self._label = label
         self._has_asked = False
         self._sent_at: deque[int] = deque()
@@ -124,10 +123,8 @@ class ClassicClient:
                 view.doubtful.pop(event.connection, None)
             view.refused_on = -1
         if "_findings" not in event.body:
-            self._monitors.show(view, Seen(event, operation))
+            self._monitors.show_before(view, Seen(event, operation))
         driven.judge_request_of_application(view, operation, event)
-        if "_findings" not in event.body:
-            draining.follow_request(view, self._progress, operation, event)
         if operation.api == "FindCoordinator":
             membership.judge_lookup(view, operation, event)
         if "_findings" not in event.body:
@@ -143,6 +140,8 @@ class ClassicClient:
         view.outstanding[operation.handle] = operation
         if view.doubtful.get(event.connection, event.time) + view.knowledge.grace < event.time:
             del view.doubtful[event.connection]  # it is still open, and in use
+        if "_findings" not in event.body:
+            self._monitors.show_after(view, Seen(event, operation))
 
     def on_response(self, operation: Operation, event: Event) -> None:
         """The response left the cluster; on a connection that the cluster has closed it is lost."""
@@ -150,6 +149,7 @@ class ClassicClient:
         if event.connection in view.hung_up:
             self.on_loss(operation, event)
             return
+        self._monitors.show_before(view, Seen(event, operation))
         view.outstanding.pop(operation.handle, None)
         if operation.api == "SyncGroup" and joining.has_expired(view, event.time):
             view.doubtful[event.connection] = event.time
@@ -169,13 +169,12 @@ class ClassicClient:
         if operation.api in MEMBER_APIS and error not in MOVED:
             view.heard = event.time
         driven.follow_response(view, operation, event)
-        draining.follow_response(view, self._progress, operation, event)
-        self._monitors.show(view, Seen(event, operation))
         if operation.api in EXCHANGE_APIS and event.connection not in view.doubtful:
             view.last_exchange_news = event.sequence
         if first_error(event.body) in news.ELSEWHERE and operation.api in GROUP_APIS:
             view.doubtful[event.connection] = event.time
             view.refused_on = event.connection if operation.api in EXCHANGE_APIS else view.refused_on
+        self._monitors.show_after(view, Seen(event, operation))
 
     def on_loss(self, operation: Operation, event: Event) -> None:
         """The connection ended before the response."""
@@ -193,19 +192,20 @@ class ClassicClient:
             view.offsets_failed = event.time
         if operation.api in ("Heartbeat", "FindCoordinator") and view.last_sign is not None:
             view.last_sign = event.time  # nobody was there to get one
-        view.buffers.forget()
         news.learn_loss(view, operation, event)
         if operation.api in EXCHANGE_APIS:
             view.last_exchange_news = event.sequence
+        self._monitors.show_after(view, Seen(event, operation, is_loss=True))
 
     def on_other(self, event: Event) -> None:
         """Something happened beside the client's requests."""
         view = self.view
+        if event.member in ("", self._label):
+            self._monitors.show_before(view, Seen(event))
         if event.member == self._label:
             driven.follow_application(view, event)
         if event.kind is Kind.FAULT and event.api == "hangup":
             view.hung_up.add(event.connection)
-            view.buffers.forget()  # the last response on it may never be read
             if view.exchange is not None:
                 view.exchange.is_excused = True
             membership.doubt_assignment(view, event)
@@ -218,19 +218,18 @@ class ClassicClient:
             view.has_doubled = True
         if event.kind is Kind.INTERNAL and event.api == "written":
             driven.learn_written(view, event)
-            self._progress.written_at = event.time
-        if event.kind is Kind.POLL:
-            self._progress.returned_at = event.time
-        if event.kind is Kind.INTERNAL and event.api == "delivered":
-            draining.learn_delivery(view, view.application, event)
         if event.kind is Kind.INTERNAL and event.api == "group":
             view.groups.tell(event)
         if event.kind is Kind.INTERNAL and event.api == REPEATED:
             view.groups.repeat()
+        if event.kind is Kind.INTERNAL and event.api == "program":
+            self._follow_program(event)
         if event.member in ("", self._label):
-            self._monitors.show(view, Seen(event))
-        if event.kind is not Kind.INTERNAL or event.api != "program":
-            return
+            self._monitors.show_after(view, Seen(event))
+
+    def _follow_program(self, event: Event) -> None:
+        """The program is asked to end, or ends."""
+        view = self.view
         if event.body["state"] == "asked to end":
             membership.judge_absence(view, event.time)
             view.asked_to_end, view.standing_at_end = event.time, view.knowledge.latest
@@ -253,9 +252,8 @@ class ClassicClient:
         view.groups.finish(time, view.ended is not None)
         judge_groups(view.groups, self._evidence)
         membership.judge_leaving(view, time)
-        draining.judge_progress(view, self._progress, time)
-        driven.judge_end_of_application(view, time)
         self._monitors.finish(view, time)
+        driven.judge_end_of_application(view, time)
 
     def verdict(self, events: int) -> TraceVerdict:
         """What was found."""

@@ -1,9 +1,15 @@
-"""Polls and fetches of a driven client, held against its buffers (KIP-41)."""
+"""Polls and fetches of a client, held against what it was sent of each partition and has not returned (KIP-41): a
+monitor.
 
+A record is buffered from the Fetch response that brings it to the poll that returns it. What disturbs a buffer, such
+as a seek or a rebalance, makes it unknown: nothing is said of it until the next response.
+"""
+
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from fencepost.model.assignors.group import TopicPartition
-from fencepost.traces.classic.client.application import MANY_POLLS, Application, Buffers, check_event
+from fencepost.traces.classic.client.driven import UNSUPPORTED
 from fencepost.traces.classic.client.messages import (
     describe_partitions,
     fetch_offsets,
@@ -12,11 +18,10 @@ from fencepost.traces.classic.client.messages import (
     read_partition,
 )
 from fencepost.traces.classic.client.news import has_no_coordinator
-from fencepost.traces.classic.client.records import fetches_outstanding
 from fencepost.traces.classic.client.view import POSITION_APIS, ClientView, Phase
 from fencepost.traces.client_judge.judge import build_violation
-from fencepost.traces.events import Event, Operation
-from fencepost.traces.verdict import Violation
+from fencepost.traces.client_judge.monitors import Finding, Findings, Monitor, Seen, build_pass, check
+from fencepost.traces.events import Event
 
 LONG_POLL_MS = 2_000
 """A poll that may take as long shows whether it waits."""
@@ -32,246 +37,68 @@ IDLE_MS = 1_000
 """How long an application has to do nothing for a fetch to be seen that does not wait for the next poll."""
 
 
-def learn_delivery(view: ClientView, application: Application, event: Event) -> None:
-    """A Fetch response with records leaves."""
-    ends = {read_partition(name): end for name, end in event.body["ends"].items()}
-    if application.command is not None and application.command["do"] in CHANGES:
-        view.buffers.doubt(application, ends)  # a client may give up its fetches then
-        return
-    failed = frozenset(map(read_partition, event.body["errors"]))
-    for partition, end in ends.items():
-        is_wanted = partition in view.buffers.asked  # else it was sought or lost since the fetch (POLL-11)
-        if partition in application.owned and is_wanted:
-            view.buffers.deliver(application, partition, end, event.time)
-            if failed:
-                view.buffers.beside_error.add(partition)
-            else:
-                view.buffers.beside_error.discard(partition)
-
-
-def is_quiet(view: ClientView) -> bool:
-    """Whether the client is stable, has called back, and was told of nothing that disturbs its buffers."""
-    application = view.application
-    is_told = view.rebalance_told is not None or view.growth is not None or bool(view.debts)
-    is_stable = view.knowledge.latest.phase is Phase.STABLE and view.exchange_outstanding() is None
-    if not is_stable or is_told:
-        return False
-    return application.is_driven and not application.assignments
-
-
-def begin_poll(view: ClientView, application: Application, event: Event) -> None:
-    """The application polls."""
-    buffers = view.buffers
-    idle = 0 if application.idle_since is None else event.time - application.idle_since
-    if buffers.emptied and idle >= IDLE_MS and is_quiet(view):
-        judge_prefetch(view, event)
-    buffers.emptied = frozenset()
-    if not is_quiet(view):
-        buffers.forget()
-    buffers.begin_poll(application, event.time - view.knowledge.grace)
-
-
-def judge_prefetch(view: ClientView, event: Event) -> None:
-    """The partitions that the last poll has emptied are fetched by now."""
-    buffers = view.buffers
-    fetched = {each for each in buffers.emptied if buffers.asked.get(each, -1) >= buffers.ends.get(each, 0)}
-    title, expected = "No fetch is sent before the next poll", "a fetch of a partition that is empty"
-    observed = f"none of {describe_partitions(buffers.emptied)}"
-    check_event(view.evidence, bool(fetched), "PREFETCH-07", event, title, expected, observed)
-
-
-def end_poll(view: ClientView, application: Application, event: Event) -> None:
-    """A poll is over."""
-    buffers, evidence = view.buffers, view.evidence
-    if not is_quiet(view):
-        buffers.forget()
-        return
-    if "error" in event.body:
-        buffers.waits.clear()
-        buffers.stopped_at = buffers.left = buffers.emptied = frozenset()
-        return
-    judge_fullness(view, application, event)
-    command = application.command or {}
-    if command.get("ms", 0) >= LONG_POLL_MS and buffers.begun:
-        took = event.time - application.began
-        title, expected = "A poll waits though records are buffered", f"less than {PROMPT_MS} ms"
-        check_event(evidence, took < PROMPT_MS, "POLL-15", event, title, expected, f"{took} ms")
-    if application.returned:
-        judge_place(view, application, event)
-    judge_waits(view, application, event)
-    note_rest(buffers, application)
-    judge_empty(view, application, event)
-
-
-def judge_fullness(view: ClientView, application: Application, event: Event) -> None:
-    """A poll returns what is buffered, as much as it may."""
-    buffers = view.buffers
-    if not application.limit or not buffers.begun:
-        return
-    wanted = min(application.limit, sum(buffers.begun.values()))
-    title, expected = "A poll returns less than is buffered", f"{wanted} records"
-    is_full = application.returned >= wanted
-    check_event(view.evidence, is_full, "POLL-04", event, title, expected, f"{application.returned} records")
-
-
-def judge_place(view: ClientView, application: Application, event: Event) -> None:
-    """A poll returns something of what the last one has left: where it stopped, or of what it had not come to."""
-    buffers, returned = view.buffers, frozenset(view.buffers.returned)
-    if not buffers.left:
-        return
-    title, expected = "A poll begins anew", f"some of {describe_partitions(buffers.left | buffers.stopped_at)}"
-    is_on = bool(returned & (buffers.left | buffers.stopped_at))
-    if is_on or returned <= buffers.ends.keys():  # else it may have stopped at what is not known to be there
-        check_event(view.evidence, is_on, "POLL-08", event, title, expected, describe_partitions(returned))
-    buffers.resumes |= bool(returned & buffers.stopped_at)
-
-
-def judge_waits(view: ClientView, application: Application, event: Event) -> None:
-    """The partitions with buffered records are served in time."""
-    buffers = view.buffers
-    served = set(buffers.returned)
-    for partition in served & buffers.waits.keys():
-        wait = buffers.waits.pop(partition)
-        if wait.polls or wait.ahead:
-            for requirement in ("POLL-05", "POLL-07" if wait.is_refilled else "POLL-06"):
-                view.evidence.hold(requirement, event.sequence)
-    for partition, wait in tuple(buffers.waits.items()):
-        if not application.limit or partition not in buffers.begun:
-            continue
-        wait.polls += bool(application.returned)
-        wait.empty_polls += not application.returned
-        wait.passed += application.returned
-        bound = buffers.bound(application, partition)
-        if buffers.is_starving(application, partition):
-            requirement = "POLL-07" if wait.is_refilled else "POLL-06"
-            violation = starving(requirement, partition, event, bound, wait.polls)
-            view.evidence.violate(violation)
-            buffers.starved = True
-
-
-def starving(requirement: str, partition: TopicPartition, event: Event, bound: int, polls: int) -> Violation:
-    """A partition waits for longer than any rule allows."""
-    title = "A partition with buffered records is not served"
-    name = describe_partitions({partition})
-    return build_violation(
-        requirement, event.sequence, title, f"{name} within {bound} polls", f"{name} waits for {polls} polls and more"
-    )
-
-
-def note_rest(buffers: Buffers, application: Application) -> None:
-    """Note what the poll has left, for the next one."""
-    held = {each for each in buffers.ends if buffers.build_pass(application, each)}
-    visited = frozenset(buffers.returned)
-    is_full = bool(application.limit) and application.returned == application.limit
-    buffers.stopped_at = visited & frozenset(held)
-    buffers.left = frozenset(held - visited) if is_full else frozenset()
-    buffers.partly |= visited & held
-    buffers.emptied = frozenset(each for each in visited & buffers.ends.keys() if each not in held)
-
-
-def judge_empty(view: ClientView, application: Application, event: Event) -> None:
-    """A partition of which nothing is buffered is fetched after some polls."""
-    buffers = view.buffers
-    fetches = [each for each in view.outstanding.values() if each.api == "Fetch"]
-    open_ones = {each for fetch in fetches for each, _ in fetch_offsets(fetch.body, view.topic_names)}
-    if any(event.time - fetch.sent_at > MAX_WAIT_MS for fetch in fetches):
-        buffers.empty_since.clear()  # a client may send no other fetch before the response to that
-        return
-    is_cut_off = has_no_coordinator(view, event.time) or view.is_backing_off(event.time)
-    is_cut_off |= any(each.api in POSITION_APIS for each in view.outstanding.values())
-    metadata = (each for each in view.outstanding.values() if each.api == "Metadata")
-    is_cut_off |= any(event.time - each.sent_at > MAX_WAIT_MS for each in metadata)
-    for partition in application.owned:
-        is_unknown = is_cut_off and partition not in buffers.asked  # its position is, or its leader
-        is_fetched = partition in open_ones or partition in application.paused
-        if is_fetched or is_unknown or buffers.build_pass(application, partition):
-            buffers.empty_since.pop(partition, None)
-            continue
-        since, polls, most = buffers.empty_since.get(partition, (event.time, 0, 0))
-        # A client may drain first what it has from the same broker: Apache Kafka's does (KAFKA-17182).
-        bound = max(most, buffers.most_to_drain(application) // max(application.limit, 1) + MANY_POLLS)
-        buffers.empty_since[partition] = since, polls + 1, bound
-        if polls > bound and event.time - since > EMPTY_MS:
-            title, name = "An empty partition is not fetched", describe_partitions({partition})
-            observed = f"none of {name} in {polls} polls and {event.time - since} ms"
-            violation = build_violation("PREFETCH-03", event.sequence, title, f"Fetch of {name}", observed)
-            view.evidence.violate(violation)
-
-
-def judge_fetched_offsets(view: ClientView, application: Application, operation: Operation) -> None:
-    """A Fetch arrives: it asks for what was not sent yet."""
-    buffers, evidence, sequence = view.buffers, view.evidence, operation.handle - 1
-    for partition, offset in fetch_offsets(operation.body, view.topic_names):
-        if buffers.empty_since.pop(partition, None) is not None or partition in application.owned:
-            evidence.hold("PREFETCH-03", sequence)
-        end = buffers.ends.get(partition)
-        if end is None and partition in application.sought and offset != application.next_of(partition):
-            continue  # it waited for its connection while the partition was sought, and nobody waits for its response
-        buffers.asked[partition] = offset
-        if end is None or not is_quiet(view) or partition in application.paused:
-            continue
-        held = buffers.build_pass(application, partition)
-        if held > max(application.limit, 1):
-            buffers.fetches_retained = True
-        if held and offset < end:
-            judge_second_fetch(view, application, operation, partition, offset)
-        elif partition in buffers.partly:
-            evidence.hold("PREFETCH-04", sequence)
-            evidence.hold("POLL-02", sequence)
-            buffers.partly.discard(partition)
-        if partition in buffers.beside_error and offset >= end:
-            evidence.hold("POLL-14", sequence)
-
-
-def judge_second_fetch(
-    view: ClientView, application: Application, operation: Operation, partition: TopicPartition, offset: int
-) -> None:
-    """Records are fetched that have come already: they were thrown away, or will come twice."""
-    buffers, end = view.buffers, view.buffers.ends[partition]
-    is_thrown = offset <= application.next_of(partition)
-    requirement = "POLL-02" if is_thrown else "PREFETCH-04"
-    if is_thrown and partition in buffers.beside_error:
-        requirement = "POLL-14"
-    title, name = "Records are fetched a second time", describe_partitions({partition})
-    expected = f"{name} from {end} on, or no fetch"
-    view.violate(requirement, operation, title, expected, f"{name} from {offset} on")
-    buffers.forget([partition])
-    buffers.asked[partition] = offset
-
-
-def judge_end_of_draining(view: ClientView, application: Application) -> None:
-    """The trace ends."""
-    buffers = view.buffers
-    for partition, wait in buffers.waits.items():
-        bound = buffers.bound(application, partition)
-        if application.limit and buffers.is_starving(application, partition) and partition in application.owned:
-            violation = build_violation(
-                "POLL-05",
-                0,
-                "A partition with buffered records is never served",
-                f"{describe_partitions({partition})} within {bound} polls",
-                f"it has waited for {wait.polls} polls",
-            )
-            view.evidence.violate(violation)
-    if buffers.resumes:
-        title, expected = "Fetches of retained partitions starve others", "no fetch of what is retained"
-        observed = "a partition was not served, and retained ones were fetched"
-        is_wrong = buffers.fetches_retained and buffers.starved
-        view.evidence.judge(not is_wrong, build_violation("PREFETCH-09", 0, title, expected, observed))
-
-
-# --- Whether a client gets on: it asks for the records of every partition that it has, and returns them.
-
 PROGRESS_MS = 6_000
 """How long a client may take to ask for the records of a partition, or to return what is there."""
 WAITING_MS = 2_000
 """A request that waits longer for its response may hold up everything else."""
+MANY_POLLS = 20
+"""So many polls that return nothing are more than a client takes to read what has come."""
 
 
 @dataclass(slots=True)
-class Progress:
-    """What a client has asked for. Times in milliseconds."""
+class Wait:
+    """A partition with buffered records that no poll has returned yet, for so many polls that returned others.
 
+    `ahead` is what was buffered of other partitions at first.
+    """
+
+    ahead: int
+    polls: int = 0
+    empty_polls: int = 0
+    """The polls that returned nothing."""
+    passed: int = 0
+    """The records of others that were returned meanwhile."""
+    is_refilled: bool = False
+    """Whether records of others came meanwhile."""
+
+
+@dataclass(slots=True)
+class Draining:
+    """The buffers of all partitions, and what was fetched of them. Times in milliseconds."""
+
+    ends: dict[TopicPartition, int] = field(default_factory=dict)
+    """The offset behind the last record that came, of partitions whose buffer is known."""
+    doubtful: dict[TopicPartition, int] = field(default_factory=dict)
+    """The same of partitions whose buffer has become unknown: the client may have these records or not."""
+    came: dict[TopicPartition, int] = field(default_factory=dict)
+    """When the last record came."""
+    most: dict[TopicPartition, int] = field(default_factory=dict)
+    """The most records of a partition that were buffered at once."""
+    waits: dict[TopicPartition, Wait] = field(default_factory=dict)
+    partly: set[TopicPartition] = field(default_factory=set)
+    """Partitions of which a poll has returned some records of a response, and left others."""
+    beside_error: set[TopicPartition] = field(default_factory=set)
+    """Partitions whose last records came in a response with an error of another one."""
+    begun: dict[TopicPartition, int] = field(default_factory=dict)
+    """What the client had certainly read when the poll under way began."""
+    returned: set[TopicPartition] = field(default_factory=set)
+    """The partitions of the records of the poll under way; some clients tell of these in another order."""
+    stopped_at: frozenset[TopicPartition] = frozenset()
+    """The partitions of which the last poll returned some records, and not all."""
+    left: frozenset[TopicPartition] = frozenset()
+    """Those with buffered records that it returned nothing of, if it returned as much as it may."""
+    empty_since: dict[TopicPartition, tuple[int, int, int]] = field(default_factory=dict)
+    """When a partition became empty that is not fetched, how many polls there were since, and in how many of them the
+    client may drain what it had of others."""
+    asked: dict[TopicPartition, int] = field(default_factory=dict)
+    """The offsets of the last fetches."""
+    emptied: frozenset[TopicPartition] = frozenset()
+    """The partitions whose last record the last poll returned."""
+    resumes: bool = False
+    """Whether a poll began where the one before it had stopped."""
+    fetches_retained: bool = False
+    """Whether a partition was fetched of which more was buffered than a poll may return."""
+    starved: bool = False
     fetched_at: dict[TopicPartition, int] = field(default_factory=dict)
     """When a partition was in a Fetch last."""
     stable_since: int | None = None
@@ -282,69 +109,376 @@ class Progress:
     out_of_range: set[TopicPartition] = field(default_factory=set)
     """Partitions at whose position there is nothing to fetch."""
 
+    def count(self, view: ClientView, partition: TopicPartition) -> int:
+        """The number of records of a partition that are buffered, 0 if that is unknown."""
+        end, position = self.ends.get(partition, 0), view.application.next_of(partition)
+        gaps = sum(each == partition and position <= offset < end for each, offset in view.markers)
+        return max(0, end - position - gaps)
 
-def follow_request(view: ClientView, progress: Progress, operation: Operation, event: Event) -> None:
-    """A request arrives; the state is that before it."""
-    if operation.api == "Fetch":
-        progress.fetched_at |= dict.fromkeys(fetched_partitions(operation, view.topic_names), event.time)
-    elif operation.api == "JoinGroup":
-        progress.stable_since = None
+    def held(self, view: ClientView) -> frozenset[TopicPartition]:
+        """The partitions with buffered records."""
+        return frozenset(each for each in self.ends if self.count(view, each))
+
+    def total(self, view: ClientView, but: TopicPartition | None = None) -> int:
+        """The number of buffered records, of all partitions or all but one."""
+        return sum(self.count(view, each) for each in self.ends if each != but)
+
+    def most_to_drain(self, view: ClientView) -> int:
+        """The number of records that may be buffered of all partitions that the client has."""
+        lost = {each: end for each, end in self.doubtful.items() if each in view.application.owned - self.ends.keys()}
+        return self.total(view) + sum(max(0, end - view.application.next_of(each)) for each, end in lost.items())
+
+    def deliver(self, view: ClientView, partition: TopicPartition, end: int, time: int) -> None:
+        """Records of a partition come, up to before an offset."""
+        if not self.count(view, partition):
+            self.waits[partition] = Wait(self.total(view, partition))
+        for other, wait in self.waits.items():
+            wait.is_refilled |= other != partition and wait.polls > 0
+        self.ends[partition], self.came[partition] = end, time
+        self.most[partition] = max(self.most.get(partition, 0), self.count(view, partition))
+
+    def doubt(self, view: ClientView, ends: Mapping[TopicPartition, int]) -> None:
+        """Records come, up to before these offsets, that the client may throw away unread."""
+        self.forget(ends)
+        self.doubtful |= ends
+        for partition, end in ends.items():
+            self.most[partition] = max(self.most.get(partition, 0), end - view.application.next_of(partition))
+
+    def bound(self, view: ClientView, partition: TopicPartition) -> int:
+        """In how many polls a partition that waits is served, whether polls go on behind the place where the last one
+        stopped, at it, or by the age of the responses."""
+        others = sum(most for each, most in self.most.items() if each != partition and each in view.application.owned)
+        limit = max(view.application.limit, 1)
+        return max(len(view.application.owned), others // limit + 1, self.waits[partition].ahead // limit + 1)
+
+    def is_starving(self, view: ClientView, partition: TopicPartition) -> bool:
+        """Whether a partition waits for longer than any rule allows: for more polls, and behind more records."""
+        wait, bound = self.waits[partition], self.bound(view, partition)
+        others = sum(most for each, most in self.most.items() if each != partition and each in view.application.owned)
+        allowed = max(len(view.application.owned) * view.application.limit, others, wait.ahead)
+        return (wait.polls > bound and wait.passed > allowed) or wait.empty_polls > MANY_POLLS
+
+    def forget(self, partitions: Collection[TopicPartition] | None = None) -> None:
+        """The buffers of some partitions are unknown, or of all."""
+        self.doubtful |= {each: end for each, end in self.ends.items() if partitions is None or each in partitions}
+        by_partition = (self.ends, self.came, self.waits, self.empty_since, self.asked)
+        everything = frozenset(self.partly | self.beside_error).union(*by_partition)
+        for partition in everything if partitions is None else partitions:
+            for known in by_partition:
+                known.pop(partition, None)
+            self.partly.discard(partition)
+            self.beside_error.discard(partition)
+        self.stopped_at, self.left, self.begun = frozenset(), frozenset(), {}
+        self.emptied = frozenset()
+
+    # --- What disturbs the buffers, and what fills them.
+
+    def take_loss(self, view: ClientView, seen: Seen) -> None:
+        """A response is lost, or the listener is called: what is buffered may change."""
+        self.forget()
+
+    def take_delivery(self, view: ClientView, seen: Seen) -> None:
+        """A Fetch response with records leaves."""
+        application, event = view.application, seen.event
+        ends = {read_partition(name): end for name, end in event.body["ends"].items()}
+        if application.command is not None and application.command["do"] in CHANGES:
+            self.doubt(view, ends)  # a client may give up its fetches then
+            return
+        failed = frozenset(map(read_partition, event.body["errors"]))
+        for partition, end in ends.items():
+            is_wanted = partition in self.asked  # else it was sought or lost since the fetch (POLL-11)
+            if partition in application.owned and is_wanted:
+                self.deliver(view, partition, end, event.time)
+                if failed:
+                    self.beside_error.add(partition)
+                else:
+                    self.beside_error.discard(partition)
+
+    def take_written(self, view: ClientView, seen: Seen) -> None:
+        """Records are written."""
+        self.written_at = seen.event.time
+
+    def take_records(self, view: ClientView, seen: Seen) -> None:
+        """A poll returns records."""
+        self.returned_at = seen.event.time
+        self.returned.update((str(topic), int(number)) for topic, number, _ in seen.event.body["records"])
+
+    def take_assignment(self, view: ClientView, seen: Seen) -> None:
+        """An assignment comes."""
+        if not seen.event.body.get("error_code"):
+            self.stable_since = seen.event.time
+
+    def take_join(self, view: ClientView, seen: Seen) -> None:
+        """The client joins."""
+        self.stable_since = None
+
+    def take_fetch_response(self, view: ClientView, seen: Seen) -> None:
+        """A response to Fetch leaves."""
+        self.out_of_range |= out_of_range(seen.event, view.topic_names)
+
+    # --- Polls.
+
+    def begin_poll(self, view: ClientView, seen: Seen) -> Findings:
+        """The application polls: the client has read what came until a moment ago."""
+        if seen.event.body["do"] != "poll":
+            return
+        application = view.application
+        if self.emptied and application.last_idle >= IDLE_MS and is_quiet(view):
+            fetched = {each for each in self.emptied if self.asked.get(each, -1) >= self.ends.get(each, 0)}
+            title, expected = "No fetch is sent before the next poll", "a fetch of a partition that is empty"
+            observed = f"none of {describe_partitions(self.emptied)}"
+            yield check(bool(fetched), "PREFETCH-07", seen.event.sequence, title, expected, observed)
+        self.emptied = frozenset()
+        if not is_quiet(view):
+            self.forget()
+        read_until, returnable = seen.event.time - view.knowledge.grace, application.owned - application.paused
+        self.begun = {
+            each: held
+            for each in returnable & self.ends.keys()
+            if self.came[each] <= read_until and (held := self.count(view, each))
+        }
+        self.returned.clear()
+
+    def end_command(self, view: ClientView, seen: Seen) -> Findings:
+        """A command is over."""
+        application, event = view.application, seen.event
+        command, has_failed = application.command or {}, "error" in event.body
+        match command.get("do"):
+            case "poll":
+                yield from self.end_poll(view, event)
+            case "subscribe" | "assign" | "close" | "unsubscribe" if event.body.get("error") != UNSUPPORTED:
+                self.forget()
+            case "pause" if not has_failed:
+                self.forget(application.paused | {(topic, number) for topic, number in command["partitions"]})
+            case "seek" if not has_failed:
+                self.forget([(str(command["topic"]), int(command["partition"]))])
+
+    def end_poll(self, view: ClientView, event: Event) -> Findings:
+        """A poll is over."""
+        application = view.application
+        if not is_quiet(view):
+            self.forget()
+            return
+        if "error" in event.body:
+            self.waits.clear()
+            self.stopped_at = self.left = self.emptied = frozenset()
+            return
+        if application.limit and self.begun:
+            wanted = min(application.limit, sum(self.begun.values()))
+            title, expected = "A poll returns less than is buffered", f"{wanted} records"
+            is_full = application.returned >= wanted
+            yield check(is_full, "POLL-04", event.sequence, title, expected, f"{application.returned} records")
+        if application.command and application.command.get("ms", 0) >= LONG_POLL_MS and self.begun:
+            took = event.time - application.began
+            title, expected = "A poll waits though records are buffered", f"less than {PROMPT_MS} ms"
+            yield check(took < PROMPT_MS, "POLL-15", event.sequence, title, expected, f"{took} ms")
+        if application.returned and self.left:
+            yield from self.judge_place(event)
+        yield from self.judge_waits(view, event)
+        self.note_rest(view)
+        yield from self.judge_empty(view, event)
+
+    def judge_place(self, event: Event) -> Findings:
+        """A poll returns something of what the last one has left: where it stopped, or of what it had not come to."""
+        returned = frozenset(self.returned)
+        title, expected = "A poll begins anew", f"some of {describe_partitions(self.left | self.stopped_at)}"
+        is_on = bool(returned & (self.left | self.stopped_at))
+        if is_on or returned <= self.ends.keys():  # else it may have stopped at what is not known to be there
+            yield check(is_on, "POLL-08", event.sequence, title, expected, describe_partitions(returned))
+        self.resumes |= bool(returned & self.stopped_at)
+
+    def judge_waits(self, view: ClientView, event: Event) -> Findings:
+        """The partitions with buffered records are served in time."""
+        application = view.application
+        for partition in self.returned & self.waits.keys():
+            wait = self.waits.pop(partition)
+            if wait.polls or wait.ahead:
+                yield build_pass("POLL-05", event.sequence)
+                yield build_pass("POLL-07" if wait.is_refilled else "POLL-06", event.sequence)
+        for partition, wait in self.waits.items():
+            if not application.limit or partition not in self.begun:
+                continue
+            wait.polls += bool(application.returned)
+            wait.empty_polls += not application.returned
+            wait.passed += application.returned
+            if self.is_starving(view, partition):
+                self.starved = True
+                requirement = "POLL-07" if wait.is_refilled else "POLL-06"
+                title, name = "A partition with buffered records is not served", describe_partitions({partition})
+                expected = f"{name} within {self.bound(view, partition)} polls"
+                observed = f"{name} waits for {wait.polls} polls and more"
+                yield build_violation(requirement, event.sequence, title, expected, observed)
+
+    def note_rest(self, view: ClientView) -> None:
+        """Note what the poll has left, for the next one."""
+        application = view.application
+        held, visited = self.held(view), frozenset(self.returned)
+        is_full = bool(application.limit) and application.returned == application.limit
+        self.stopped_at = visited & held
+        self.left = held - visited if is_full else frozenset()
+        self.partly |= visited & held
+        self.emptied = (visited & self.ends.keys()) - held
+
+    def judge_empty(self, view: ClientView, event: Event) -> Findings:
+        """A partition of which nothing is buffered is fetched after some polls."""
+        application = view.application
+        if any(event.time - each.sent_at > MAX_WAIT_MS for each in view.outstanding.values() if each.api == "Fetch"):
+            self.empty_since.clear()  # a client may send no other fetch before the response to that
+            return
+        open_ones = view.fetches_outstanding()
+        is_cut_off = has_no_coordinator(view, event.time) or view.is_backing_off(event.time)
+        is_cut_off |= any(each.api in POSITION_APIS for each in view.outstanding.values())
+        metadata = (each for each in view.outstanding.values() if each.api == "Metadata")
+        is_cut_off |= any(event.time - each.sent_at > MAX_WAIT_MS for each in metadata)
+        for partition in application.owned:
+            is_unknown = is_cut_off and partition not in self.asked  # its position is, or its leader
+            is_fetched = partition in open_ones or partition in application.paused
+            if is_fetched or is_unknown or self.count(view, partition):
+                self.empty_since.pop(partition, None)
+                continue
+            since, polls, most = self.empty_since.get(partition, (event.time, 0, 0))
+            # A client may drain first what it has from the same broker: Apache Kafka's does (KAFKA-17182).
+            bound = max(most, self.most_to_drain(view) // max(application.limit, 1) + MANY_POLLS)
+            self.empty_since[partition] = since, polls + 1, bound
+            if polls > bound and event.time - since > EMPTY_MS:
+                title, name = "An empty partition is not fetched", describe_partitions({partition})
+                observed = f"none of {name} in {polls} polls and {event.time - since} ms"
+                yield build_violation("PREFETCH-03", event.sequence, title, f"Fetch of {name}", observed)
+
+    # --- Fetches.
+
+    def judge_fetch(self, view: ClientView, seen: Seen) -> Findings:
+        """A Fetch arrives: it asks for what was not sent yet."""
+        application, sequence = view.application, seen.request.handle - 1
+        offsets = list(fetch_offsets(seen.request.body, view.topic_names))
+        self.fetched_at |= dict.fromkeys((partition for partition, _ in offsets), seen.event.time)
+        for partition, offset in offsets if application.is_driven else ():
+            if self.empty_since.pop(partition, None) is not None or partition in application.owned:
+                yield build_pass("PREFETCH-03", sequence)
+            end = self.ends.get(partition)
+            if end is None and partition in application.sought and offset != application.next_of(partition):
+                continue  # it waited for its connection while the partition was sought: nobody waits for its response
+            self.asked[partition] = offset
+            if end is None or not is_quiet(view) or partition in application.paused:
+                continue
+            held = self.count(view, partition)
+            self.fetches_retained |= held > max(application.limit, 1)
+            if held and offset < end:
+                yield self.refetch(view, sequence, partition, offset)
+            elif partition in self.partly:
+                self.partly.discard(partition)
+                yield build_pass("PREFETCH-04", sequence)
+                yield build_pass("POLL-02", sequence)
+            if partition in self.beside_error and offset >= end:
+                yield build_pass("POLL-14", sequence)
+
+    def refetch(self, view: ClientView, sequence: int, partition: TopicPartition, offset: int) -> Finding:
+        """Records are fetched that have come already: they were thrown away, or will come twice."""
+        is_thrown = offset <= view.application.next_of(partition)
+        requirement = "POLL-02" if is_thrown else "PREFETCH-04"
+        if is_thrown and partition in self.beside_error:
+            requirement = "POLL-14"
+        title, name = "Records are fetched a second time", describe_partitions({partition})
+        expected, observed = f"{name} from {self.ends[partition]} on, or no fetch", f"{name} from {offset} on"
+        self.forget([partition])
+        self.asked[partition] = offset
+        return build_violation(requirement, sequence, title, expected, observed, view.knowledge.latest.news)
+
+    # --- The end: a client asks for the records of every partition that it has, and returns them.
+
+    def judge_end(self, view: ClientView, time: int) -> Findings:
+        """The trace ends, or the client is asked to end before that: it has been at work until then."""
+        end = time if view.asked_to_end is None else view.asked_to_end
+        yield from self.judge_manual_progress(view, end)
+        yield from self.judge_progress(view, end)
+        application = view.application
+        owned = application.owned if application.manual_since is None else frozenset[TopicPartition]()
+        for partition, wait in self.waits.items():
+            if application.limit and self.is_starving(view, partition) and partition in owned:
+                title = "A partition with buffered records is never served"
+                expected = f"{describe_partitions({partition})} within {self.bound(view, partition)} polls"
+                yield build_violation("POLL-05", 0, title, expected, f"it has waited for {wait.polls} polls")
+        if self.resumes:
+            title, expected = "Fetches of retained partitions starve others", "no fetch of what is retained"
+            observed = "a partition was not served, and retained ones were fetched"
+            yield check(not (self.fetches_retained and self.starved), "PREFETCH-09", 0, title, expected, observed)
+
+    def judge_progress(self, view: ClientView, end: int) -> Findings:
+        """A member has fetched each partition of its assignment."""
+        since, installed = self.stable_since, view.installed
+        if since is None or not installed or end - since <= PROGRESS_MS + view.knowledge.grace:
+            return
+        if is_held_up(view, end):
+            return
+        wanted = installed - view.application.paused - self.out_of_range - view.fetches_outstanding()
+        wanted -= led_by_silent_nodes(view, installed, end)
+        sequence = view.join.handle - 1 if view.join is not None else 0
+        yield self.judge_idle(wanted - self.held(view), since, end, sequence)
+        yield from self.judge_returned(view, wanted, end, sequence)
+
+    def judge_manual_progress(self, view: ClientView, end: int) -> Findings:
+        """A client whose application has assigned its partitions fetches each of them, unless something holds it up."""
+        application = view.application
+        if application.manual_since is None or not application.owned:
+            return
+        since, idle_since = application.manual_since, application.idle_since
+        is_idle = application.has_failed_poll or (idle_since is not None and end - idle_since > WAITING_MS)
+        is_waiting = any(end - each.sent_at > WAITING_MS for each in view.outstanding.values() if each.api != "Fetch")
+        if end - since > PROGRESS_MS and not is_idle and not is_waiting and not is_cut_off(view, end):
+            wanted = application.owned - application.paused - self.out_of_range - view.fetches_outstanding()
+            yield self.judge_idle(wanted, since, end, application.command_sequence)
+
+    def judge_idle(self, wanted: frozenset[TopicPartition], since: int, end: int, sequence: int) -> Finding:
+        """These partitions were fetched not long ago."""
+        idle = [each for each in wanted if self.fetched_at.get(each, since) < end - PROGRESS_MS]
+        title, expected = "A partition is not fetched", f"a Fetch of each partition within {PROGRESS_MS} ms"
+        return check(not idle, "PREFETCH-03", sequence, title, expected, f"none of {describe_partitions(idle)}")
+
+    def judge_returned(self, view: ClientView, wanted: frozenset[TopicPartition], end: int, sequence: int) -> Findings:
+        """The application has got what was there for long enough. As long as polls return what they may, their number
+        says whether a partition waits for too long."""
+        application = view.application
+        if not application.is_driven or application.wanted is not None or end - self.written_at <= PROGRESS_MS:
+            return
+        if application.limit and end - self.returned_at <= PROGRESS_MS:
+            return
+        known = {each for each in wanted & application.owned if each in application.positions}
+        left = [each for each in known if application.positions[each] < view.ends.get(each, 0)]
+        title, expected = "Records are not returned", f"what is there for {PROGRESS_MS} ms"
+        yield check(not left, "POLL-05", sequence, title, expected, f"records are left of {describe_partitions(left)}")
 
 
-def follow_response(view: ClientView, progress: Progress, operation: Operation, event: Event) -> None:
-    """A response leaves the cluster; the state is that after it."""
-    error = event.body.get("error_code", 0)
-    if operation.api == "SyncGroup" and not error:
-        progress.stable_since = event.time
-    elif operation.api == "Fetch":
-        for partition in out_of_range(event, view.topic_names):
-            progress.out_of_range.add(partition)
-            view.application.positions.pop(partition, None)  # it begins where the reset policy says
-            view.application.out_of_range.add(partition)
-            view.application.sought.discard(partition)
-
-
-def judge_progress(view: ClientView, progress: Progress, time: int) -> None:
-    """The trace ends, or the client is asked to: it has been at work until then."""
-    end = time if view.asked_to_end is None else view.asked_to_end
-    judge_manual_progress(view, progress, end)
-    since, installed = progress.stable_since, view.installed
-    if since is None or not installed or end - since <= PROGRESS_MS + view.knowledge.grace or is_held_up(view, end):
-        return
-    wanted = installed - view.application.paused - progress.out_of_range - fetches_outstanding(view)
-    wanted -= led_by_silent_nodes(view, installed, end)
-    idle = sorted(
-        each for each in wanted - held_partitions(view) if progress.fetched_at.get(each, since) < end - PROGRESS_MS
+def watch_draining() -> Monitor[ClientView]:
+    """Polls and fetches."""
+    own = Draining()
+    return Monitor(
+        before={
+            "Fetch request": own.judge_fetch,
+            "JoinGroup request": own.take_join,
+            "result internal": own.end_command,
+        },
+        after={
+            "command internal": own.begin_poll,
+            "delivered internal": own.take_delivery,
+            "written internal": own.take_written,
+            "records poll": own.take_records,
+            "SyncGroup response": own.take_assignment,
+            "Fetch response": own.take_fetch_response,
+            **dict.fromkeys(
+                ("loss", "hangup fault", "assigned callback", "revoked callback", "lost callback"), own.take_loss
+            ),
+        },
+        finish=own.judge_end,
     )
-    sequence = view.join.handle - 1 if view.join is not None else 0
-    told = describe_partitions(idle)
-    title, expected = "A partition is not fetched", f"a Fetch of each partition within {PROGRESS_MS} ms"
-    violation = build_violation("PREFETCH-03", sequence, title, expected, f"none of {told}")
-    view.evidence.judge(not idle, violation)
-    judge_returned(view, progress, wanted, end, sequence)
 
 
-def judge_manual_progress(view: ClientView, progress: Progress, end: int) -> None:
-    """A client whose application has assigned its partitions fetches each of them, unless something holds it up."""
-    application = view.application
-    if application.manual_since is None or not application.owned:
-        return
-    since, idle_since = application.manual_since, application.idle_since
-    is_idle = application.has_failed_poll or (idle_since is not None and end - idle_since > WAITING_MS)
-    is_waiting = any(end - each.sent_at > WAITING_MS for each in view.outstanding.values() if each.api != "Fetch")
-    if end - since <= PROGRESS_MS or is_idle or is_waiting or is_cut_off(view, end):
-        return
-    wanted = application.owned - application.paused - progress.out_of_range - fetches_outstanding(view)
-    idle = sorted(each for each in wanted if progress.fetched_at.get(each, since) < end - PROGRESS_MS)
-    title, expected = "A partition is not fetched", f"a Fetch of each partition within {PROGRESS_MS} ms"
-    sequence, observed = application.command_sequence, f"none of {describe_partitions(idle)}"
-    view.evidence.judge(not idle, build_violation("PREFETCH-03", sequence, title, expected, observed))
-
-
-def held_partitions(view: ClientView) -> frozenset[TopicPartition]:
-    """The partitions of which a driven client has records buffered: they are fetched once these are returned."""
-    buffers = view.buffers
-    return frozenset(each for each in buffers.ends if buffers.build_pass(view.application, each))
+def is_quiet(view: ClientView) -> bool:
+    """Whether the client is stable, has called back, and was told of nothing that disturbs its buffers."""
+    is_told = view.rebalance_told is not None or view.growth is not None or bool(view.debts)
+    is_stable = view.knowledge.latest.phase is Phase.STABLE and view.exchange_outstanding() is None
+    if not is_stable or is_told:
+        return False
+    return view.application.is_driven and not view.application.assignments
 
 
 def led_by_silent_nodes(view: ClientView, installed: frozenset[TopicPartition], end: int) -> frozenset[TopicPartition]:
@@ -380,22 +514,3 @@ def is_held_up(view: ClientView, end: int) -> bool:
         return True
     idle_since = application.idle_since
     return idle_since is not None and end - idle_since > WAITING_MS
-
-
-def judge_returned(
-    view: ClientView, progress: Progress, wanted: frozenset[TopicPartition], end: int, sequence: int
-) -> None:
-    """The application has got what was there for long enough. As long as polls return what they may, their number says
-    whether a partition waits for too long."""
-    application = view.application
-    if not application.is_driven or application.wanted is not None or end - progress.written_at <= PROGRESS_MS:
-        return
-    if application.limit and end - progress.returned_at <= PROGRESS_MS:
-        return
-    known = {each for each in wanted & application.owned if each in application.positions}
-    left = sorted(each for each in known if application.positions[each] < view.ends.get(each, 0))
-    title, expected = "Records are not returned", f"what is there for {PROGRESS_MS} ms"
-    violation = build_violation(
-        "POLL-05", sequence, title, expected, f"records are left of {describe_partitions(left)}"
-    )
-    view.evidence.judge(not left, violation)

@@ -27,8 +27,6 @@ from fencepost.traces.classic.client.committing import (
     note_revoked,
     refuse_unawaited,
 )
-from fencepost.traces.classic.client.draining import begin_poll, judge_end_of_draining, judge_fetched_offsets
-from fencepost.traces.classic.client.draining import end_poll as judge_end_of_poll
 from fencepost.traces.classic.client.joining import judge_told_error, note_error, refusal_in
 from fencepost.traces.classic.client.messages import (
     MOVED,
@@ -36,6 +34,7 @@ from fencepost.traces.classic.client.messages import (
     error_in,
     fetched_partitions,
     first_error,
+    out_of_range,
     partitions_in,
 )
 from fencepost.traces.classic.client.news import (
@@ -133,7 +132,6 @@ def judge_end_of_application(view: ClientView, time: int) -> None:
         expected, observed = "a poll that fails", f"{application.polls_since} polls that do not"
         news = f"{told.api} got {error_name(first_error(told.body))} at {told.time} ms"
         evidence.violate(build_violation(application.refusal, told.sequence, title, expected, observed, news))
-    judge_end_of_draining(view, application)
     judge_reports(view)
     exchange = view.exchange
     if exchange is not None and exchange.is_late and time - exchange.time > view.knowledge.grace:
@@ -210,7 +208,6 @@ def follow_application(view: ClientView, event: Event) -> None:
         note_callback(view, application, event)
         note_revoked(view, application, event)
         judge_callback(view, application, event)
-        view.buffers.forget()
     elif event.kind is Kind.POLL:
         note_records(view, event)
         judge_records(view, application, event)
@@ -229,7 +226,7 @@ def learn_written(view: ClientView, event: Event) -> None:
         partition = topic, int(number)
         view.ends[partition] = view.ends.get(partition, 0) + count
         if name in event.body.get("markers", ()):
-            view.buffers.markers.add((partition, view.ends[partition]))
+            view.markers.add((partition, view.ends[partition]))
             view.ends[partition] += 1
     view.application.last_written = event.sequence
 
@@ -243,9 +240,9 @@ def begin_command(view: ClientView, application: Application, event: Event) -> N
         application.poll_due = event.time + event.body["ms"] if "ms" in event.body else None
         note_poll(view)
         count_poll(view, event)
-        begin_poll(view, application, event)
         if not application.has_failed_poll:
             application.polled_at = None
+    application.last_idle = 0 if application.idle_since is None else event.time - application.idle_since
     application.command, application.began, application.idle_since = event.body, event.time, None
     application.command_sequence = event.sequence
     application.began_without_coordinator = is_looking_up(view)
@@ -287,12 +284,10 @@ def end_command(view: ClientView, application: Application, event: Event) -> Non
         case "pause" if "error" not in event.body:
             application.paused |= frozenset((topic, number) for topic, number in command["partitions"])
             application.paused_since = event.time
-            view.buffers.forget(application.paused)
         case "seek" if "error" not in event.body:
             partition = str(command["topic"]), int(command["partition"])
             application.seek(partition, command["offset"])
             view.commits.highest.pop(partition, None)
-            view.buffers.forget([partition])
         case "position" if "error" not in event.body:
             judge_positions(view, application, event)
         case "rejoin" if "error" not in event.body:
@@ -306,7 +301,6 @@ def end_command(view: ClientView, application: Application, event: Event) -> Non
 
 def end_membership(view: ClientView, application: Application, command: Mapping[str, Any], event: Event) -> None:
     """The application has other partitions from now on, or will be assigned others."""
-    view.buffers.forget()
     if command["do"] == "assign":
         application.owned = frozenset((topic, number) for topic, number in command["partitions"])
         application.positions.clear()
@@ -354,7 +348,6 @@ def judge_positions(view: ClientView, application: Application, event: Event) ->
 def end_poll(view: ClientView, application: Application, event: Event) -> None:
     """A poll returns, or fails."""
     judge_commits_ahead(view, application)
-    judge_end_of_poll(view, application, event)
     if application.limit and application.returned:
         title, expected = "A poll returns too much", f"at most {application.limit} records"
         is_within = application.returned <= application.limit
@@ -395,8 +388,6 @@ def judge_request_of_application(view: ClientView, operation: Operation, event: 
         judge_commit_in_callback(view, operation)
     elif operation.api == "LeaveGroup":
         judge_leave_of_application(view, application, operation, event)
-    elif operation.api == "Fetch":
-        judge_fetched_offsets(view, application, operation)
     if operation.api == "Fetch" and application.paused:
         wanted = frozenset(fetched_partitions(operation, view.topic_names)) & application.paused
         if event.time > application.paused_since + view.knowledge.grace:
@@ -459,6 +450,11 @@ def follow_response(view: ClientView, operation: Operation, event: Event) -> Non
     is_told_otherwise &= application.polls_since < MIN_POLLS
     if application.refused is not None and is_told_otherwise and application.refused.api == operation.api:
         application.refused = None  # it asked again, and was told: what was refused once may be tried again
+    if operation.api == "Fetch":
+        for partition in out_of_range(event, view.topic_names):  # it begins where the reset policy says
+            application.positions.pop(partition, None)
+            application.out_of_range.add(partition)
+            application.sought.discard(partition)
     refusal = refusal_in(view, operation, event)
     note_error(view, application, operation, event)
     if operation.api == "SyncGroup" and not error and not refusal:

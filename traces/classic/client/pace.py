@@ -72,7 +72,7 @@ def watch_backoffs() -> Monitor[ClientView]:
     own = Backoffs()
     requests = {f"{api} request": own.judge_request for api in PATIENCE}
     responses = {f"{api} response": own.take_response for api in PATIENCE}
-    return Monitor({**requests, **responses, "command internal": own.take_command})
+    return Monitor(before=requests, after={**responses, "command internal": own.take_command})
 
 
 LOOKED_FOR = ("JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit", "OffsetFetch")
@@ -121,7 +121,7 @@ def watch_former_coordinators() -> Monitor[ClientView]:
     own = FormerCoordinators()
     requests = {f"{api} request": own.judge_request for api in (*LOOKED_FOR, "LeaveGroup")}
     responses = {f"{api} response": own.take_response for api in (*LOOKED_FOR, "FindCoordinator")}
-    return Monitor({**requests, **responses, "FindCoordinator request": own.judge_lookup})
+    return Monitor(before={**requests, "FindCoordinator request": own.judge_lookup}, after=responses)
 
 
 MIN_FETCHES = 8
@@ -166,4 +166,4 @@ class FetchOrder:
 def watch_order_of_fetches() -> Monitor[ClientView]:
     """The order of partitions in fetches."""
     own = FetchOrder()
-    return Monitor({"delivered internal": own.take_delivery, "Fetch request": own.take_fetch}, own.judge_order)
+    return Monitor({"Fetch request": own.take_fetch}, {"delivered internal": own.take_delivery}, own.judge_order)

@@ -44,7 +44,6 @@ def judge_record(
 ) -> None:
     """A record is one of an assigned partition that is not paused, and the next of that."""
     evidence, record = view.evidence, f"{partition[0]}/{partition[1]} at {offset}"
-    view.buffers.returned.add(partition)
     if application.manual_since is None:
         title, expected = "A record of a partition that is not assigned", "no record of it"
         owned = application.owned if application.has_callbacks else view.knowledge.allowed_partitions()
@@ -57,7 +56,7 @@ def judge_record(
         check_event(evidence, partition[0] in application.wanted, "POLL-18", event, title, expected, record)
     position = application.positions.get(partition)
     if position is not None:
-        has_marker = (partition, position) in view.buffers.markers
+        has_marker = (partition, position) in view.markers
         position = view.skip_markers(partition, position)
         requirement = "COOP-07" if partition in application.retained else "POLL-03"
         requirement = "POLL-11" if partition in application.sought else requirement
@@ -270,7 +269,7 @@ def judge_fetch(view: ClientView, operation: Operation, event: Event) -> None:
         return
     is_new = operation.connection not in view.fetched_on
     view.fetched_on.add(operation.connection)
-    twice = wanted & fetches_outstanding(view)
+    twice = wanted & view.fetches_outstanding()
     title = "A second fetch of a partition"
     view.check(
         not twice, "PREFETCH-05", operation, title, "one fetch at a time", f"two of {describe_partitions(twice)}"
@@ -286,12 +285,6 @@ def judge_fetch(view: ClientView, operation: Operation, event: Event) -> None:
         allowed = view.knowledge.allowed_partitions()
         title, expected = "Fetch of a partition that is not assigned", describe_partitions(allowed)
         view.check(wanted <= allowed, "PREFETCH-08", operation, title, expected, describe_partitions(wanted))
-
-
-def fetches_outstanding(view: ClientView) -> frozenset[TopicPartition]:
-    """The partitions that a Fetch without a response asks for."""
-    fetches = (each for each in view.outstanding.values() if each.api == "Fetch")
-    return frozenset(partition for fetch in fetches for partition in fetched_partitions(fetch, view.topic_names))
 
 
 def learn_offsets(view: ClientView, operation: Operation, event: Event) -> None:

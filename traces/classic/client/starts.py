@@ -144,15 +144,17 @@ def watch_starts() -> Monitor[ClientView]:
     """Where partitions start."""
     own = Starts()
     return Monitor(
-        {
+        before={
             "JoinGroup request": own.take_join,
+            "Fetch request": own.judge_starts,
+            "OffsetCommit request": own.judge_commit,
+        },
+        after={
             "SyncGroup response": own.take_assignment,
             "OffsetFetch response": own.take_offsets,
             "ListOffsets response": own.take_bounds,
-            "Fetch request": own.judge_starts,
             "Fetch response": own.take_records,
-            "OffsetCommit request": own.judge_commit,
-        }
+        },
     )
 
 
@@ -198,7 +200,7 @@ class OffsetErrors:
 def watch_failing_offsets() -> Monitor[ClientView]:
     """What errors of OffsetFetch cost."""
     own = OffsetErrors()
-    return Monitor({"OffsetFetch response": own.take_response, "JoinGroup request": own.judge_join})
+    return Monitor({"JoinGroup request": own.judge_join}, {"OffsetFetch response": own.take_response})
 
 
 @dataclass(slots=True)
@@ -252,10 +254,7 @@ def watch_newer_assignments() -> Monitor[ClientView]:
     """Assignments in a version to come."""
     own = NewerAssignments()
     return Monitor(
-        {
-            "SyncGroup response": own.take_assignment,
-            "Fetch request": own.judge_fetch,
-            "JoinGroup request": own.judge_join,
-        },
+        {"Fetch request": own.judge_fetch, "JoinGroup request": own.judge_join},
+        {"SyncGroup response": own.take_assignment},
         own.judge_end,
     )

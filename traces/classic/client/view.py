@@ -6,8 +6,8 @@ from enum import Enum, auto
 
 from fencepost.model.assignors.checks import CHECKS, OWN_RULES, AssignorCheck, MissingPlan, PlanError, SeenPlans
 from fencepost.model.assignors.group import Assignment, Subscription, TopicPartition
-from fencepost.traces.classic.client.application import Application, Buffers, Commits
-from fencepost.traces.classic.client.messages import NO_GENERATION
+from fencepost.traces.classic.client.application import Application, Commits
+from fencepost.traces.classic.client.messages import NO_GENERATION, fetched_partitions
 from fencepost.traces.client_judge.judge import Evidence, build_violation
 from fencepost.traces.events import Event, Operation
 from fencepost.traces.verdict import Violation
@@ -417,7 +417,8 @@ class ClientView:
     """The offsets behind the last records of partitions."""
     application: Application = field(default_factory=Application)
     rhythm: Rhythm = field(default_factory=Rhythm)
-    buffers: Buffers = field(default_factory=Buffers)
+    markers: set[tuple[TopicPartition, int]] = field(default_factory=set)
+    """Offsets that no record has."""
     commits: Commits = field(default_factory=Commits)
     groups: InventedGroups = field(default_factory=InventedGroups)
     """The groups that the script has invented."""
@@ -462,13 +463,18 @@ class ClientView:
 
     def skip_markers(self, partition: TopicPartition, offset: int) -> int:
         """The first offset from this one on that a record may have."""
-        while (partition, offset) in self.buffers.markers:
+        while (partition, offset) in self.markers:
             offset += 1
         return offset
 
     def exchange_outstanding(self) -> Operation | None:
         """A JoinGroup or SyncGroup without a response, None if there is none."""
         return next((each for each in self.outstanding.values() if each.api in EXCHANGE_APIS), None)
+
+    def fetches_outstanding(self) -> frozenset[TopicPartition]:
+        """The partitions that a Fetch without a response asks for."""
+        fetches = (each for each in self.outstanding.values() if each.api == "Fetch")
+        return frozenset(each for fetch in fetches for each in fetched_partitions(fetch, self.topic_names))
 
     def is_backing_off(self, time: int) -> bool:
         """Whether the client need not have asked again where to begin, since OffsetFetch has failed."""
