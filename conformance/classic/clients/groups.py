@@ -34,7 +34,7 @@ from fencepost.model.assignors.group import NO_GENERATION, Assignment, GroupMemb
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from fencepost.model.wire.codec import Body
-from fencepost.traces.classic.client.view import CHECKS_BY_NAME, REPEATED
+from fencepost.traces.classic.client.plans import CHECKS_BY_NAME, REPEATED
 
 FAMILY = ClientScenarioFamily()
 MAX_REPEATS = 2

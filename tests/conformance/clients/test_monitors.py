@@ -1,5 +1,6 @@
 """Monitors of clients: each can be taken away, and what they say of designs and of faults that no fixed client has."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -7,14 +8,14 @@ import pytest
 
 from fencepost.model.assignors.checks import CHECKS
 from fencepost.model.assignors.group import Assignment, ClusterTopics, GroupMember
-from fencepost.model.classic.catalogue.client import CLIENT_CATALOGUE
 from fencepost.model.frozen import evolve
 from fencepost.traces.classic.client.client import MONITORS, ClassicClient
-from fencepost.traces.classic.client.view import InventedGroups, judge_groups
-from fencepost.traces.client_judge.judge import Evidence, judge_client
-from fencepost.traces.events import Event, Kind
+from fencepost.traces.classic.client.plans import InventedGroups
+from fencepost.traces.client_judge.judge import judge_client
+from fencepost.traces.client_judge.monitors import Seen
+from fencepost.traces.events import Event, Header, Kind
 from fencepost.traces.files.trace_files import open_trace
-from fencepost.traces.verdict import CheckResult, CheckStatus, TraceVerdict, Violation
+from fencepost.traces.verdict import CheckResult, CheckStatus, Violation
 from tests.support.client_scenarios import COOPERATIVE, EAGER, play_scenario
 from tests.support.faulty_applications import send_last
 from tests.support.faulty_clients import Body, old_id, replace_in
@@ -25,24 +26,22 @@ DATA = Path(__file__).parent / "data"
 TRACES = ("offsets-by-topic-id", "two-joins-at-once", "reset-beside-an-offset-fetch", "seek-out-of-range")
 
 
-def findings_in(verdict: TraceVerdict, without: frozenset[str]) -> list[Violation | CheckResult]:
-    """Everything in a verdict that is not about these requirements."""
-    findings: tuple[Violation | CheckResult, ...] = (*verdict.violations, *verdict.check_results)
-    return [each for each in findings if each.requirement not in without]
+def findings_in(events: list[Event], header: Header, monitors: tuple[Any, ...]) -> Counter[Violation | CheckResult]:
+    """Everything that these monitors find, and what the rest of the judge does."""
+    verdict = judge_client(header, events, "A", lambda told, label: ClassicClient(told, label, monitors=monitors))
+    return Counter((*verdict.violations, *verdict.check_results))
 
 
 @pytest.mark.parametrize("name", TRACES)
 def test_a_monitor_can_be_taken_away(name: str) -> None:
     header, stream = open_trace(DATA / f"{name}.jsonl.gz")
     events = list(stream)
-
-    def judge(monitors: tuple[Any, ...]) -> TraceVerdict:
-        return judge_client(header, events, "A", lambda told, label: ClassicClient(told, label, monitors=monitors))
-
-    everything = judge(MONITORS)
+    everything, nothing = findings_in(events, header, MONITORS), findings_in(events, header, ())
+    alone = {each: findings_in(events, header, (each,)) - nothing for each in MONITORS}
+    assert sum(alone.values(), nothing) == everything
     for monitor in MONITORS:
-        fewer = judge(tuple(each for each in MONITORS if each is not monitor))
-        assert findings_in(fewer, monitor.requirements) == findings_in(everything, monitor.requirements)
+        fewer = findings_in(events, header, tuple(each for each in MONITORS if each is not monitor))
+        assert fewer + alone[monitor] == everything
 
 
 # -- faults that were missed ------------------------------------------------------------------------------------------
@@ -152,16 +151,13 @@ def test_a_wrong_remainder_has_one_name() -> None:
 
 
 def test_an_assignor_that_reads_no_invented_group_fails_for_its_versions_alone() -> None:
-    evidence = Evidence(CLIENT_CATALOGUE)
-    groups, events = InventedGroups(), 0
+    header, _ = open_trace(DATA / f"{TRACES[0]}.jsonl.gz")
+    groups, events, view = InventedGroups(), 0, ClassicClient(header, "A").view
     for name in ("RANGE-01", "RANGE-02", "ASSIGN-08"):
         check = next(each for each in CHECKS if each.requirement == name and "range" in each.names)
         body = {"assignor": "range", "check": check.name, "topics": {}, "again": False}
-        groups.tell(Event(events := events + 1, 0, 0, "A", Kind.INTERNAL, "group", 0, body))
-    groups.finish(10_000, has_ended=False)
-    judge_groups(groups, evidence)
-    assert {each.requirement for each in evidence.violations} == {"ASSIGN-08"}
-    assert {each.requirement for each in evidence.checks if each.status is CheckStatus.INCONCLUSIVE} == {
-        "RANGE-01",
-        "RANGE-02",
-    }
+        groups.tell(view, Seen(Event(events := events + 1, 0, 0, "A", Kind.INTERNAL, "group", 0, body)))
+    found = list(groups.finish(view, 10_000))
+    assert {each.requirement for each in found if isinstance(each, Violation)} == {"ASSIGN-08"}
+    is_open = [each for each in found if isinstance(each, CheckResult) and each.status is CheckStatus.INCONCLUSIVE]
+    assert {each.requirement for each in is_open} == {"RANGE-01", "RANGE-02"}

@@ -36,9 +36,9 @@ from fencepost.traces.classic.client.membership import patience_for
 from fencepost.traces.classic.client.messages import MOVED, first_error
 from fencepost.traces.classic.client.news import is_looking_up, learn_metadata
 from fencepost.traces.classic.client.pace import watch_backoffs, watch_former_coordinators, watch_order_of_fetches
-from fencepost.traces.classic.client.plans import OwnershipHistory
+from fencepost.traces.classic.client.plans import OwnershipHistory, watch_plans
 from fencepost.traces.classic.client.starts import watch_failing_offsets, watch_newer_assignments, watch_starts
-from fencepost.traces.classic.client.view import EXCHANGE_APIS, REPEATED, ClientView, Knowledge, Phase, judge_groups
+from fencepost.traces.classic.client.view import EXCHANGE_APIS, ClientView, Knowledge, Phase
 from fencepost.traces.classic.history import StateHistory
 from fencepost.traces.client_judge.judge import Evidence, build_violation
 from fencepost.traces.client_judge.monitors import BeginMonitor, Monitors, Seen
@@ -60,6 +60,7 @@ MONITORS: tuple[BeginMonitor[ClientView], ...] = (
     watch_former_coordinators,
     watch_order_of_fetches,
     watch_draining,
+    watch_plans,
 )
 Look = Callable[[ClientView, Operation, Event], None]
 REQUESTS: Mapping[str, Look] = {
@@ -218,10 +219,6 @@ class ClassicClient:
             view.has_doubled = True
         if event.kind is Kind.INTERNAL and event.api == "written":
             driven.learn_written(view, event)
-        if event.kind is Kind.INTERNAL and event.api == "group":
-            view.groups.tell(event)
-        if event.kind is Kind.INTERNAL and event.api == REPEATED:
-            view.groups.repeat()
         if event.kind is Kind.INTERNAL and event.api == "program":
             self._follow_program(event)
         if event.member in ("", self._label):
@@ -249,8 +246,6 @@ class ClassicClient:
         joining.tell_unsynced(view)
         membership.judge_waiting_commit(view, time)
         membership.judge_debts(view, time)
-        view.groups.finish(time, view.ended is not None)
-        judge_groups(view.groups, self._evidence)
         membership.judge_leaving(view, time)
         self._monitors.finish(view, time)
         driven.judge_end_of_application(view, time)

@@ -25,8 +25,7 @@ from fencepost.traces.classic.client.messages import (
     is_contradicting,
 )
 from fencepost.traces.classic.client.news import MAY_REJOIN, RESETS, is_of_another_plan, subscribed_topics
-from fencepost.traces.classic.client.plans import judge_plan
-from fencepost.traces.classic.client.view import EXCHANGE_APIS, ClientView, Exchange, Phase, Standing
+from fencepost.traces.classic.client.view import EXCHANGE_APIS, ClientView, Exchange, Phase, Standing, is_of_exchange
 from fencepost.traces.client_judge.judge import build_violation
 from fencepost.traces.events import Event, Operation
 
@@ -39,7 +38,6 @@ OVERTAKING_MS = 50
 
 def judge_join(view: ClientView, operation: Operation, event: Event) -> None:
     """A JoinGroup arrives: its place, its member id, its fields and its subscriptions."""
-    view.groups.join()
     judge_place(view, operation)
     judge_growth_of_follower(view, operation)
     judge_reason_to_join(view, operation)
@@ -334,13 +332,10 @@ def judge_sync(view: ClientView, operation: Operation, event: Event) -> None:
     if exchange.time - exchange.operation.sent_at > view.rebalance_timeout:
         view.evidence.hold("MEMBER-32", operation.handle - 1)
     expected = f"generation {exchange.generation} as {describe_id(exchange.member_id)}"
-    is_current = (body["generation_id"], body["member_id"]) == (exchange.generation, exchange.member_id)
     requirement = requirement_of_sync(exchange)
-    if not is_current:
+    if not is_of_exchange(operation, exchange):
         view.violate(requirement, operation, "SyncGroup is of another membership", expected, observed)
-    elif exchange.leads:
-        judge_plan(view, operation, exchange)
-    else:
+    elif not exchange.leads:
         given = len(body["assignments"])
         title = "A follower assigns partitions"
         view.check(not given, "MEMBER-07", operation, title, "no assignments", f"{given} assignments")

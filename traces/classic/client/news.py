@@ -281,8 +281,6 @@ def learn_join(view: ClientView, operation: Operation, event: Event) -> None:
         view.exchange = Exchange(
             operation, event.sequence, member, generation, leads, body.get("protocol_name") or "", event.time
         )
-        if view.groups.told is not None and view.groups.generation is None:
-            view.groups.generation = generation
         view.exchange.is_excused = event.connection in view.doubtful
         sequence, time = view.told_at  # on another connection it may be read after this
         view.exchange.has_metadata = sequence >= operation.handle and event.time - time <= view.knowledge.grace

@@ -1,17 +1,26 @@
 """The plan of a leader: the assignments in its SyncGroup, held against the members in its JoinGroup response."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
-from fencepost.model.assignors.checks import CHECKS
+from fencepost.model.assignors.checks import CHECKS, OWN_RULES, AssignorCheck, MissingPlan, PlanError, SeenPlans
 from fencepost.model.assignors.consumer_protocol import ConsumerProtocolError, decode_assignment, decode_subscription
 from fencepost.model.assignors.group import Assignment, ClusterTopics, GroupMember, TopicPartition
 from fencepost.model.assignors.properties import ANY_ASSIGNOR, PROPERTIES, broken_properties
 from fencepost.model.assignors.registry import ASSIGNORS
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
-from fencepost.traces.classic.client.view import COOPERATIVE_ASSIGNORS, ClientView, Exchange, InventedGroup
+from fencepost.traces.classic.client.view import (
+    COOPERATIVE_ASSIGNORS,
+    ClientView,
+    Exchange,
+    blame_request,
+    check_request,
+    is_of_exchange,
+)
+from fencepost.traces.client_judge.monitors import Findings, Monitor, Seen, build_pass, check, leave_open
 from fencepost.traces.events import Event, Kind, Operation
 from fencepost.traces.history.recordings import Ownership, OwnershipEnd
 
@@ -25,15 +34,145 @@ SHOWN_BY_MORE = frozenset({"RANGE-06", "STICKY-04"})
 """What a plan for one topic does not show to hold: it takes several topics, or a balanced group before it."""
 
 
-def judge_plan(view: ClientView, operation: Operation, exchange: Exchange) -> None:
-    """The plan has every member, and is one that the assignor allows."""
+# --- Groups that the script has invented for a leader, held against the checks of the assignor that it is told to
+# use.
+#
+# An annotation before each response to JoinGroup says which group of which check the members in it are. The plan in
+# the SyncGroup that follows is the assignment; the topics have longer names on the wire than in the check.
+
+CHECKS_BY_NAME: Mapping[tuple[str, str], AssignorCheck] = {
+    (assignor, check.name): check for check in CHECKS for assignor in check.names
+}
+"""The checks of each assignor, by its name and the name of the check."""
+REPEATED = "group-again"
+"""The annotation behind a plan that counts for nothing: the leader will be told of the group again."""
+VERSIONS = "ASSIGN-08"
+"""The requirement that an assignor reads subscriptions of all versions."""
+PATIENCE_MS = 5_000
+"""How long a leader may take for a plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class InventedGroup:
+    """A group that the leader was told, with the topics of the check by their names on the wire."""
+
+    assignor: str
+    check: str
+    topics: Mapping[str, str]
+    sequence: int
+    time: int
+    is_last_try: bool
+    """Whether the leader was told of it before, and has joined again in the place of a plan."""
+
+    @property
+    def requirement(self) -> str:
+        """The requirement of the check."""
+        return self.check.partition(" ")[0]
+
+    @property
+    def is_odd(self) -> bool:
+        """Whether it is a group for which the assignors of Apache Kafka fail."""
+        return self.requirement in OWN_RULES
+
+
+@dataclass(slots=True)
+class InventedGroups:
+    """The plans for invented groups, by assignor and check, in their order; None where none came."""
+
+    told: InventedGroup | None = None
+    """The group that has no plan yet."""
+    plans: dict[tuple[str, str], list[Assignment | None]] = field(default_factory=dict)
+    generation: int | None = None
+    """The generation of the response to JoinGroup that told the leader of it: only that one's plan is for it."""
+    planned: InventedGroup | None = None
+    """The group of the last plan."""
+    last: dict[tuple[str, str], int] = field(default_factory=dict)
+    """The sequence number of the last plan, or of the group without one."""
+
+    def tell(self, view: ClientView, seen: Seen) -> None:
+        """The leader is told of a group, perhaps again; at another one before that it has failed then."""
+        event = seen.event
+        body, is_again = event.body, bool(event.body["again"])
+        if self.told is not None and not is_again:
+            self._add(None, self.told.sequence)
+        self.told = InventedGroup(body["assignor"], body["check"], body["topics"], event.sequence, event.time, is_again)
+        self.generation = None
+
+    def join(self, view: ClientView, seen: Seen) -> None:
+        """The leader joins again: for the second time in the place of a plan, it has failed."""
+        if self.told is not None and self.told.is_last_try:
+            self._add(None, self.told.sequence)
+
+    def take(self, plan: Assignment, sequence: int) -> None:
+        """The leader brings a plan."""
+        assert self.told is not None
+        topics = self.told.topics
+        own = {id: tuple((topics.get(name, name), number) for name, number in given) for id, given in plan.items()}
+        self._add(own, sequence)
+
+    def number(self, view: ClientView, seen: Seen) -> None:
+        """The response to JoinGroup tells the leader of the group."""
+        if not seen.event.body.get("error_code") and self.generation is None:
+            self.generation = seen.event.body["generation_id"] if self.told is not None else None
+
+    def repeat(self, view: ClientView, seen: Seen) -> None:
+        """The last plan counts for nothing."""
+        if self.planned is not None:
+            self.plans[self.planned.assignor, self.planned.check].pop()
+            self.told, self.planned = replace(self.planned, is_last_try=False), None
+
+    def finish(self, view: ClientView, time: int) -> Findings:
+        """The trace ends: each check whose groups have all been planned for holds, or does not."""
+        if self.told is not None and (view.ended is not None or time - self.told.time > PATIENCE_MS):
+            self._add(None, self.told.sequence)
+        yield from judge_groups(self)
+
+    def _add(self, plan: Assignment | None, sequence: int) -> None:
+        assert self.told is not None
+        key = self.told.assignor, self.told.check
+        self.plans.setdefault(key, []).append(plan)
+        self.last[key] = sequence
+        self.told, self.planned = None, self.told
+
+
+def judge_groups(groups: InventedGroups) -> Findings:
+    """Each check whose groups have all been planned for holds, or does not."""
+    able = {assignor for (assignor, name), plans in groups.plans.items() if any(plans) and VERSIONS not in name}
+    blind = {assignor for (assignor, name), plans in groups.plans.items() if None in plans and VERSIONS in name} - able
+    for (assignor, name), plans in groups.plans.items():
+        one = CHECKS_BY_NAME.get((assignor, name))
+        if one is None:
+            continue
+        if None in plans and assignor in blind and VERSIONS not in name:
+            note = f"{assignor} brings a plan for no invented group at all, which {VERSIONS} is about"
+            yield leave_open(one.requirement, groups.last[assignor, name], note)
+            continue
+        try:
+            wrong = next(one.run(SeenPlans(plans).assign, assignor), None)
+        except PlanError as failure:
+            wrong = str(failure)
+        except MissingPlan:
+            continue
+        title, expected = f"{assignor} plans wrongly for {one.groups}", "a plan that keeps the rule"
+        sequence, told = groups.last[assignor, name], f"a group: {one.groups}"
+        yield check(wrong is None, one.requirement, sequence, title, expected, wrong or "", told)
+
+
+# --- The plan in a SyncGroup.
+
+
+def judge_plan(groups: InventedGroups, view: ClientView, seen: Seen) -> Findings:
+    """The SyncGroup of a leader arrives: its plan has every member, and is one that the assignor allows."""
+    operation, exchange = seen.request, view.exchange
+    if exchange is None or exchange.is_synced or not exchange.leads or not is_of_exchange(operation, exchange):
+        return
     given = operation.body["assignments"]
     told = exchange.operation.response or {}
     if exchange.skips:
         title, observed = "A leader plans that was told to skip it", f"{len(given)} assignments"
-        view.check(not given, "MEMBER-09", operation, title, "no assignments", observed)
+        yield check_request(view, not given, "MEMBER-09", operation, title, "no assignments", observed)
         return
-    invented = view.groups.told if view.groups.generation in (None, exchange.generation) else None
+    invented = groups.told if groups.generation in (None, exchange.generation) else None
     members = read_members(told["members"])
     unread = len(told["members"]) - len(members)
     if view.is_recorded and unread:
@@ -41,25 +180,25 @@ def judge_plan(view: ClientView, operation: Operation, exchange: Exchange) -> No
     try:
         plan = {row["member_id"]: decode_assignment(row["assignment"]) for row in given}
     except ConsumerProtocolError as error:
-        view.violate("WIRE-01", operation, "An assignment is unreadable", "an assignment", str(error))
+        yield blame_request("WIRE-01", operation, "An assignment is unreadable", "an assignment", str(error))
         return
     ids = {str(row["member_id"]) for row in told["members"]}
     missing = sorted(ids - plan.keys())
     title, expected = "The plan of the leader lacks members", f"{len(ids)} members"
     observed = f"nothing for {', '.join(missing)}"
-    view.check(not missing, "MEMBER-08", operation, title, expected, observed)
+    yield check_request(view, not missing, "MEMBER-08", operation, title, expected, observed)
     if invented is not None:
-        judge_invented(view, operation, exchange, invented, () if unread else members, plan)
+        yield from judge_invented(groups, view, operation, exchange, invented, () if unread else members, plan)
         return
     if unread:
         note = f"the subscriptions of {unread} members cannot be read (WIRE-01), so nobody knows what they subscribe to"
         for requirement in {one.requirement for one in PROPERTIES.get(exchange.protocol, ANY_ASSIGNOR)}:
-            view.evidence.leave_open(requirement, operation.handle - 1, note)
+            yield leave_open(requirement, operation.handle - 1, note)
     elif not missing and members:
         has_racks = any(member.subscription.rack for member in members)  # those of partitions are not recorded
         protocol = exchange.protocol if not (view.is_recorded and has_racks) else ""
         clusters = known_clusters(view, operation, exchange, members, plan)
-        judge_properties(view, operation, protocol, members, clusters, plan)
+        yield from judge_properties(view, operation, protocol, members, clusters, plan)
 
 
 def known_clusters(
@@ -140,7 +279,7 @@ def judge_properties(
     members: Sequence[GroupMember],
     clusters: Sequence[ClusterTopics],
     plan: Assignment,
-) -> None:
+) -> Findings:
     """The plan has the properties of its assignor, for one of the clusters that the leader may know; a group of one
     shows none of them."""
     broken, cluster = min(
@@ -148,24 +287,25 @@ def judge_properties(
     )
     names = {one.requirement for one in PROPERTIES.get(protocol, ANY_ASSIGNOR)}
     for one in broken:
-        view.violate(
+        yield blame_request(
             one.property.requirement, operation, f"The plan by {protocol} is wrong", one.property.name, one.sentence
         )
     if len(members) > 1:
         for requirement in sorted(names - {one.property.requirement for one in broken} - SHOWN_BY_MORE):
-            view.evidence.hold(requirement, operation.handle - 1)
+            yield build_pass(requirement, operation.handle - 1)
         if not broken and protocol in EXACT:
-            judge_exactly(view, operation, protocol, members, cluster, plan)
+            yield from judge_exactly(view, operation, protocol, members, cluster, plan)
 
 
 def judge_invented(
+    groups: InventedGroups,
     view: ClientView,
     operation: Operation,
     exchange: Exchange,
     told: InventedGroup,
     members: Sequence[GroupMember],
     plan: Assignment,
-) -> None:
+) -> Findings:
     """The plan is for an invented group: its check has the last word, and the other properties hold as well."""
     protocol = exchange.protocol
     if members and not told.is_odd:
@@ -175,10 +315,10 @@ def judge_invented(
         for one in broken:
             if one.property.requirement in names:
                 title = f"The plan by {protocol} is wrong"
-                view.violate(one.property.requirement, operation, title, one.property.name, one.sentence)
+                yield blame_request(one.property.requirement, operation, title, one.property.name, one.sentence)
         for requirement in sorted(names - {one.property.requirement for one in broken}):
-            view.evidence.hold(requirement, operation.handle - 1)
-    view.groups.take(plan, operation.handle - 1)
+            yield build_pass(requirement, operation.handle - 1)
+    groups.take(plan, operation.handle - 1)
 
 
 def judge_exactly(
@@ -188,7 +328,7 @@ def judge_exactly(
     members: Sequence[GroupMember],
     cluster: ClusterTopics,
     plan: Assignment,
-) -> None:
+) -> Findings:
     """The plan is the one that the rules of the assignor determine; racks leave it open."""
     if any(member.subscription.rack for member in members):
         return
@@ -197,7 +337,7 @@ def judge_exactly(
     forgets_instances = as_dynamic != expected and is_same_plan(plan, as_dynamic)
     requirement = (STATIC_FIRST if forgets_instances else EXACT)[protocol]
     title, is_equal = f"The plan by {protocol} is wrong", is_same_plan(plan, expected)
-    view.check(is_equal, requirement, operation, title, describe_plan(expected), describe_plan(plan))
+    yield check_request(view, is_equal, requirement, operation, title, describe_plan(expected), describe_plan(plan))
 
 
 def is_same_plan(plan: Assignment, expected: Assignment) -> bool:
@@ -209,6 +349,20 @@ def describe_plan(plan: Mapping[str, Sequence[TopicPartition]]) -> str:
     """A plan in words."""
     rows = (f"'{id}' gets {', '.join(f'{topic}/{n}' for topic, n in sorted(own))}" for id, own in sorted(plan.items()))
     return "; ".join(rows)
+
+
+def watch_plans() -> Monitor[ClientView]:
+    """The plans of a leader."""
+    groups = InventedGroups()
+    return Monitor(
+        before={"JoinGroup request": groups.join, "SyncGroup request": partial(judge_plan, groups)},
+        after={
+            "JoinGroup response": groups.number,
+            "group internal": groups.tell,
+            f"{REPEATED} internal": groups.repeat,
+        },
+        finish=groups.finish,
+    )
 
 
 # --- Which member of a group has which partitions, and for how long, as the requests of the members show it.

@@ -1,14 +1,14 @@
 """The state of a client that is followed: its knowledge, its open requests and its debts."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from fencepost.model.assignors.checks import CHECKS, OWN_RULES, AssignorCheck, MissingPlan, PlanError, SeenPlans
-from fencepost.model.assignors.group import Assignment, Subscription, TopicPartition
+from fencepost.model.assignors.group import Subscription, TopicPartition
 from fencepost.traces.classic.client.application import Application, Commits
 from fencepost.traces.classic.client.messages import NO_GENERATION, fetched_partitions
 from fencepost.traces.client_judge.judge import Evidence, build_violation
+from fencepost.traces.client_judge.monitors import Finding, check
 from fencepost.traces.events import Event, Operation
 from fencepost.traces.verdict import Violation
 
@@ -131,125 +131,6 @@ class Rhythm:
         return max(self.gaps) if len(self.gaps) >= STEADY else 0
 
 
-# --- Groups that the script has invented for a leader, held against the checks of the assignor that it is told to
-# use.
-#
-# An annotation before each response to JoinGroup says which group of which check the members in it are. The plan in
-# the SyncGroup that follows is the assignment; the topics have longer names on the wire than in the check.
-
-CHECKS_BY_NAME: Mapping[tuple[str, str], AssignorCheck] = {
-    (assignor, check.name): check for check in CHECKS for assignor in check.names
-}
-"""The checks of each assignor, by its name and the name of the check."""
-REPEATED = "group-again"
-"""The annotation behind a plan that counts for nothing: the leader will be told of the group again."""
-VERSIONS = "ASSIGN-08"
-"""The requirement that an assignor reads subscriptions of all versions."""
-PATIENCE_MS = 5_000
-"""How long a leader may take for a plan."""
-
-
-@dataclass(frozen=True, slots=True)
-class InventedGroup:
-    """A group that the leader was told, with the topics of the check by their names on the wire."""
-
-    assignor: str
-    check: str
-    topics: Mapping[str, str]
-    sequence: int
-    time: int
-    is_last_try: bool
-    """Whether the leader was told of it before, and has joined again in the place of a plan."""
-
-    @property
-    def requirement(self) -> str:
-        """The requirement of the check."""
-        return self.check.partition(" ")[0]
-
-    @property
-    def is_odd(self) -> bool:
-        """Whether it is a group for which the assignors of Apache Kafka fail."""
-        return self.requirement in OWN_RULES
-
-
-@dataclass(slots=True)
-class InventedGroups:
-    """The plans for invented groups, by assignor and check, in their order; None where none came."""
-
-    told: InventedGroup | None = None
-    """The group that has no plan yet."""
-    plans: dict[tuple[str, str], list[Assignment | None]] = field(default_factory=dict)
-    generation: int | None = None
-    """The generation of the response to JoinGroup that told the leader of it: only that one's plan is for it."""
-    planned: InventedGroup | None = None
-    """The group of the last plan."""
-    last: dict[tuple[str, str], int] = field(default_factory=dict)
-    """The sequence number of the last plan, or of the group without one."""
-
-    def tell(self, event: Event) -> None:
-        """The leader is told of a group, perhaps again; at another one before that it has failed then."""
-        body, is_again = event.body, bool(event.body["again"])
-        if self.told is not None and not is_again:
-            self._add(None, self.told.sequence)
-        self.told = InventedGroup(body["assignor"], body["check"], body["topics"], event.sequence, event.time, is_again)
-        self.generation = None
-
-    def join(self) -> None:
-        """The leader joins again: for the second time in the place of a plan, it has failed."""
-        if self.told is not None and self.told.is_last_try:
-            self._add(None, self.told.sequence)
-
-    def take(self, plan: Assignment, sequence: int) -> None:
-        """The leader brings a plan."""
-        assert self.told is not None
-        topics = self.told.topics
-        own = {id: tuple((topics.get(name, name), number) for name, number in given) for id, given in plan.items()}
-        self._add(own, sequence)
-
-    def repeat(self) -> None:
-        """The last plan counts for nothing."""
-        if self.planned is not None:
-            self.plans[self.planned.assignor, self.planned.check].pop()
-            self.told, self.planned = replace(self.planned, is_last_try=False), None
-
-    def finish(self, time: int, has_ended: bool) -> None:
-        """The trace ends."""
-        if self.told is not None and (has_ended or time - self.told.time > PATIENCE_MS):
-            self._add(None, self.told.sequence)
-
-    def _add(self, plan: Assignment | None, sequence: int) -> None:
-        assert self.told is not None
-        key = self.told.assignor, self.told.check
-        self.plans.setdefault(key, []).append(plan)
-        self.last[key] = sequence
-        self.told, self.planned = None, self.told
-
-
-def judge_groups(groups: InventedGroups, evidence: Evidence) -> None:
-    """Each check whose groups have all been planned for holds, or does not."""
-    able = {assignor for (assignor, name), plans in groups.plans.items() if any(plans) and VERSIONS not in name}
-    blind = {assignor for (assignor, name), plans in groups.plans.items() if None in plans and VERSIONS in name} - able
-    for (assignor, name), plans in groups.plans.items():
-        check = CHECKS_BY_NAME.get((assignor, name))
-        if check is None:
-            continue
-        if None in plans and assignor in blind and VERSIONS not in name:
-            note = f"{assignor} brings a plan for no invented group at all, which {VERSIONS} is about"
-            evidence.leave_open(check.requirement, groups.last[assignor, name], note)
-            continue
-        try:
-            wrong = next(check.run(SeenPlans(plans).assign, assignor), None)
-        except PlanError as failure:
-            wrong = str(failure)
-        except MissingPlan:
-            continue
-        title, expected = f"{assignor} plans wrongly for {check.groups}", "a plan that keeps the rule"
-        violation = build_violation(
-            check.requirement, groups.last[assignor, name], title, expected, wrong or "", f"a group: {check.groups}"
-        )
-        evidence.judge(wrong is None, violation)
-
-
 COOPERATIVE_ASSIGNORS = frozenset({"cooperative-sticky"})
 """The assignors with well-known names that let a member keep its partitions while it joins."""
 EXCHANGE_APIS = ("JoinGroup", "SyncGroup")
@@ -303,6 +184,11 @@ class Exchange:
     """How often Metadata came after the response."""
     told_first: frozenset[str] = frozenset()
     """The topics of the first of these."""
+
+
+def is_of_exchange(sync: Operation, exchange: Exchange) -> bool:
+    """Whether a SyncGroup has the membership that JoinGroup brought."""
+    return (sync.body["generation_id"], sync.body["member_id"]) == (exchange.generation, exchange.member_id)
 
 
 @dataclass(slots=True)
@@ -420,8 +306,6 @@ class ClientView:
     markers: set[tuple[TopicPartition, int]] = field(default_factory=set)
     """Offsets that no record has."""
     commits: Commits = field(default_factory=Commits)
-    groups: InventedGroups = field(default_factory=InventedGroups)
-    """The groups that the script has invented."""
     generations_of_others: dict[int, int] = field(default_factory=dict)
     """The generations in which other members ask for their assignments, by the sequence numbers of the requests."""
     has_doubled: bool = False
@@ -527,3 +411,18 @@ class ClientView:
             self.evidence.hold(requirement, operation.handle - 1)
         else:
             self.violate(requirement, operation, title, expected, observed, self.knowledge.latest.news)
+
+
+def check_request(
+    view: ClientView, holds: bool, requirement: str, operation: Operation, title: str, expected: str, observed: str
+) -> Finding:
+    """A request keeps a requirement, or else breaks it in this way, whatever the client was told last."""
+    told = view.knowledge.latest.news
+    return check(holds, requirement, operation.handle - 1, title, expected, observed, told)
+
+
+def blame_request(
+    requirement: str, operation: Operation, title: str, expected: str, observed: str, told: str = ""
+) -> Finding:
+    """A request breaks a requirement."""
+    return build_violation(requirement, operation.handle - 1, title, expected, observed, told)
