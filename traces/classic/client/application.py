@@ -6,13 +6,10 @@ from typing import Any
 
 from fencepost.model.assignors.group import TopicPartition
 from fencepost.traces.client_judge.judge import Evidence, build_violation
-from fencepost.traces.events import Event, Operation
-from fencepost.traces.verdict import Violation
+from fencepost.traces.events import Event
 
 HELD_UP_MS = 3_000
 """How long the requests of a client may take to arrive that was held up until just now."""
-ENDING_COMMANDS = frozenset({"close", "unsubscribe"})
-"""The commands after which a client has no partitions."""
 
 
 @dataclass(slots=True)
@@ -101,18 +98,14 @@ class Application:
     """The positions that partitions had before they were sought, the highest since records were returned."""
     returned: int = 0
     """The records that the poll under way has returned."""
-    ahead: list[tuple[Operation, TopicPartition, int]] = field(default_factory=list)
-    """Commits during the poll under way that are ahead of the position before it."""
-    behind: dict[TopicPartition, Violation] = field(default_factory=dict)
-    """What is wrong with the commits while the application waits for one, if no better one follows."""
-    committed: dict[TopicPartition, int] = field(default_factory=dict)
-    """The offsets that were committed with success."""
     out_of_range: set[TopicPartition] = field(default_factory=set)
     """The partitions that the reset policy gives a position, since they were assigned."""
-    is_commit_doubtful: bool = False
-    """A commit has failed, or its response was lost, since the last JoinGroup."""
-    commit_errors: list[int] = field(default_factory=list)
-    """The errors of the commits that were sent while the application waits for one, 0 for none."""
+    in_callback: Event | None = None
+    """The callback that commits, as long as its commit may come."""
+    has_asked_in_callback: bool = False
+    """A callback of the command under way has committed."""
+    committing_since: int | None = None
+    """When the first commit came since there is a reason to join, if the client has not joined since."""
     wanted: frozenset[str] | None = None
     """The topics of the last subscription, if it is another one than that of the last JoinGroup."""
     wanted_since: int = 0
@@ -145,6 +138,15 @@ class Application:
     """The sequence number of the last lookup that was refused for authorization."""
     survived: Event | None = None
     """The response to Heartbeat that should cost the client nothing."""
+
+    def take_records(self, event: Event) -> None:
+        """A poll returns records."""
+        self.returned += len(event.body["records"])
+        for topic, number, offset in event.body["records"]:
+            partition = str(topic), int(number)
+            if partition in self.positions:
+                self.sought.discard(partition)
+            self.positions[partition] = offset + 1
 
     def note_end_of_poll(self, event: Event) -> None:
         """A poll ends."""
@@ -201,10 +203,14 @@ class Application:
         """The offset of the next record to return, as far as it is known."""
         return self.positions.get(partition, self.starts.get(partition, 0))
 
+    def does(self, *commands: str) -> bool:
+        """Whether one of these commands is carried out."""
+        return self.command is not None and self.command["do"] in commands
+
     @property
     def is_ending(self) -> bool:
         """Whether a command is carried out after which the client has no partitions."""
-        return self.command is not None and self.command["do"] in ENDING_COMMANDS
+        return self.does("close", "unsubscribe")
 
     @property
     def is_unsubscribing(self) -> bool:
@@ -214,7 +220,7 @@ class Application:
     @property
     def is_polling(self) -> bool:
         """Whether a poll is carried out."""
-        return self.command is not None and self.command["do"] == "poll"
+        return self.does("poll")
 
 
 def check_event(
@@ -222,69 +228,3 @@ def check_event(
 ) -> None:
     """An event keeps a requirement, or else breaks it in this way."""
     evidence.judge(holds, build_violation(requirement, event.sequence, title, expected, observed))
-
-
-# --- What is known of the commits of a driven client.
-
-
-@dataclass(slots=True)
-class UnawaitedCommit:
-    """A commit that the application does not wait for."""
-
-    command: Event
-    operations: list[Operation] = field(default_factory=list)
-    """Its requests: one, or one for each of some partitions."""
-    responses: list[Event] = field(default_factory=list)
-    response: Event | None = None
-    """The first of them with an error, or else the last one; None until all have come."""
-    polls: int = 0
-    """How often the application has polled since the response."""
-    reports: int = 0
-
-
-@dataclass(slots=True)
-class RefusedCommit:
-    """A periodic commit that got an error that may pass."""
-
-    operation: Operation
-    response: Event
-    polls: int = 0
-    """How many polls began after the longest backoff, none of which has committed."""
-
-
-@dataclass(slots=True)
-class Commits:
-    """What is known of the commits of a driven client. Times in milliseconds."""
-
-    periodic: tuple[int, int] | None = None
-    """When the last commit came that nobody asked for, and its generation."""
-    gap: tuple[Operation, int] | None = None
-    """The last such commit, and how long after the one before it it came; it may still be one before JoinGroup."""
-    refused: RefusedCommit | None = None
-    """The last such commit, if it got an error that may pass and none came since."""
-    preparing: int | None = None
-    """When the last commit came since the client was told of a rebalance, if it has not revoked or joined since."""
-    begun: int | None = None
-    """When the first one came since there is a reason to join, if it has not joined since."""
-    tried: tuple[int, int] | None = None
-    """When the first and the last commit came since the client was told of a rebalance, if it has not joined since."""
-    returned: frozenset[TopicPartition] = frozenset()
-    """The partitions of which records were returned since then."""
-    failed: Operation | None = None
-    """The last commit before JoinGroup, if it got an error that may pass."""
-    highest: dict[TopicPartition, int] = field(default_factory=dict)
-    """The offsets behind the last records that were ever returned."""
-    in_callback: Event | None = None
-    """The callback that commits, as long as its commit may come."""
-    of_callback: list[Operation] = field(default_factory=list)
-    """The requests of that commit."""
-    has_asked_in_callback: bool = False
-    """A callback of the command under way has committed."""
-    unawaited: dict[int, UnawaitedCommit] = field(default_factory=dict)
-    """The commits that the application does not wait for, by the numbers of their commands."""
-    answered: Event | None = None
-    """The last response to an OffsetCommit that the application waits for."""
-
-    def has_waited(self, time: int, limit: int) -> bool:
-        """Whether the client has tried to commit before it joins for so long, and may give it up."""
-        return self.begun is not None and time - self.begun >= limit

@@ -1,12 +1,9 @@
 """Callbacks of a driven client, held against its assignments and its standing."""
 
-from collections.abc import Iterable
-
 from fencepost.model.assignors.consumer_protocol import ConsumerProtocolError, decode_assignment
 from fencepost.model.assignors.group import TopicPartition
-from fencepost.model.classic.messages import read_offsets
 from fencepost.traces.classic.client.application import Application, check_event
-from fencepost.traces.classic.client.messages import NO_GENERATION, describe_partitions, generation_in, partitions_in
+from fencepost.traces.classic.client.messages import NO_GENERATION, describe_partitions, partitions_in
 from fencepost.traces.classic.client.view import COOPERATIVE_ASSIGNORS, MIN_PATIENCE_MS, ClientView, Phase, Standing
 from fencepost.traces.events import Event, Operation
 
@@ -268,7 +265,8 @@ def judge_commit_before_revocation(view: ClientView, application: Application, e
     open_ones = (each for each in view.outstanding.values() if each.connection == view.coordinator_connection)
     commits = [each for each in open_ones if each.api == "OffsetCommit"]
     if application.has_auto_commit and not application.is_unsubscribing:
-        is_over = view.commits.has_waited(event.time, view.earliest_timeout)
+        since = application.committing_since
+        is_over = since is not None and event.time - since >= view.earliest_timeout
         is_waiting = not is_over and any(event.time - each.sent_at < view.rebalance_timeout for each in commits)
         title, expected = "revoked is called during a commit", "the response to OffsetCommit first"
         observed = "OffsetCommit has no response"
@@ -380,64 +378,21 @@ def judge_callbacks_before_join(view: ClientView, application: Application, oper
 
 def note_callback(view: ClientView, application: Application, event: Event) -> None:
     """A listener is called that raises, or commits."""
-    end_commit_in_callback(view)
+    application.in_callback = None
     if event.body.get("raises"):
         application.raised = event
         application.has_raised |= event.api == "revoked"
     if event.body.get("commits"):
-        view.commits.in_callback, view.commits.has_asked_in_callback = event, True
+        application.in_callback, application.has_asked_in_callback = event, True
 
 
 def judge_end_of_call(view: ClientView, application: Application, event: Event) -> None:
     """A call of the application ends in which a listener has raised: it fails."""
     raised, application.raised = application.raised, None
-    end_commit_in_callback(view)
+    application.in_callback = None
     if raised is not None:
         title, expected = f"A listener raises in {raised.api}, and the call succeeds", "a failure"
         check_event(view.evidence, "error" in event.body, "CALLBACK-12", event, title, expected, "success")
-
-
-def judge_commit_in_callback(view: ClientView, operation: Operation) -> None:
-    """A commit of a listener arrives, or a part of one: before JoinGroup under the generation that is about to end,
-    after SyncGroup under the new one."""
-    called = view.commits.in_callback
-    if called is None:
-        return
-    view.commits.of_callback.append(operation)
-    expected, sent = view.installed_generation, generation_in(operation)
-    title = f"A commit in {called.api} is of another generation"
-    view.check(sent == expected, "CALLBACK-16", operation, title, f"generation {expected}", f"generation {sent}")
-
-
-def end_commit_in_callback(view: ClientView) -> None:
-    """The commit of a listener is complete, in one request or several."""
-    commits = view.commits
-    called, parts, commits.in_callback, commits.of_callback = commits.in_callback, commits.of_callback, None, []
-    if called is not None and parts and called.api == "revoked":
-        left_out = uncommitted_partitions(view, view.application, parts, partitions_in(called))
-        title, observed = "A commit in revoked leaves something out", f"nothing of {describe_partitions(left_out)}"
-        records = "what was returned of the partitions that are revoked"
-        view.check(not left_out, "CALLBACK-16", parts[0], title, records, observed)
-
-
-def uncommitted_partitions(
-    view: ClientView, application: Application, last: Iterable[Operation], partitions: Iterable[TopicPartition]
-) -> frozenset[TopicPartition]:
-    """The partitions of which records were returned that no commit has covered, up to the last ones."""
-    sent = dict(application.starts) | application.committed
-    for commit in (*(each for each in view.outstanding.values() if each.api == "OffsetCommit"), *last):
-        sent |= {partition: row.offset for partition, row in read_offsets(commit.body, view.topic_names)}
-    known = application.positions.keys() - application.sought
-    return frozenset(each for each in known & set(partitions) if sent.get(each, -1) < application.positions[each])
-
-
-def judge_join_after_callback(view: ClientView, operation: Operation) -> None:
-    """JoinGroup arrives, and a listener has tried to commit before it."""
-    called, is_sent = view.commits.in_callback, bool(view.commits.of_callback)
-    end_commit_in_callback(view)
-    if called is not None and not is_sent and called.api == "revoked" and view.installed is not None:
-        title, expected = "A commit in a callback is not sent", "OffsetCommit before JoinGroup"
-        view.violate("CALLBACK-16", operation, title, expected, "JoinGroup")
 
 
 def judge_hand_over(view: ClientView, application: Application, event: Event) -> None:

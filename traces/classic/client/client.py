@@ -24,19 +24,19 @@ from fencepost.model.catalogue.requirement import Requirement
 from fencepost.model.classic.catalogue.client import CLIENT_CATALOGUE
 from fencepost.traces.classic.client import (
     callbacks,
-    committing,
     driven,
     joining,
     membership,
     news,
-    records,
 )
+from fencepost.traces.classic.client.commits import watch_commits
 from fencepost.traces.classic.client.draining import watch_draining
 from fencepost.traces.classic.client.membership import patience_for
 from fencepost.traces.classic.client.messages import MOVED, first_error
 from fencepost.traces.classic.client.news import is_looking_up, learn_metadata
 from fencepost.traces.classic.client.pace import watch_backoffs, watch_former_coordinators, watch_order_of_fetches
 from fencepost.traces.classic.client.plans import OwnershipHistory, watch_plans
+from fencepost.traces.classic.client.records import watch_records
 from fencepost.traces.classic.client.starts import watch_failing_offsets, watch_newer_assignments, watch_starts
 from fencepost.traces.classic.client.view import EXCHANGE_APIS, ClientView, Knowledge, Phase
 from fencepost.traces.classic.history import StateHistory
@@ -61,6 +61,8 @@ MONITORS: tuple[BeginMonitor[ClientView], ...] = (
     watch_order_of_fetches,
     watch_draining,
     watch_plans,
+    watch_records,
+    watch_commits,
 )
 Look = Callable[[ClientView, Operation, Event], None]
 REQUESTS: Mapping[str, Look] = {
@@ -69,15 +71,14 @@ REQUESTS: Mapping[str, Look] = {
     "Heartbeat": membership.judge_heartbeat,
     "OffsetCommit": membership.judge_commit,
     "LeaveGroup": membership.judge_leave,
-    "Fetch": records.judge_fetch,
-    "OffsetFetch": records.judge_offset_fetch,
+    "OffsetFetch": news.note_offset_fetch,
 }
 RESPONSES: Mapping[str, Look] = {
     "JoinGroup": news.learn_join,
     "SyncGroup": news.learn_sync,
     "Heartbeat": news.learn_of_membership,
     "OffsetCommit": news.learn_of_membership,
-    "OffsetFetch": records.learn_offsets,
+    "OffsetFetch": news.learn_offsets,
 }
 
 
@@ -183,11 +184,6 @@ class ClassicClient:
         view.outstanding.pop(operation.handle, None)
         if operation.connection == view.coordinator_connection and view.coordinator_lost is None:
             view.coordinator_lost = event.time
-        if operation.api == "OffsetCommit":
-            view.application.is_commit_doubtful = True
-            committing.note_response(view, operation, event)
-            if not committing.is_unawaited(view, operation):
-                committing.owe_commit(view, view.application, "the connection of its OffsetCommit was closed", event)
         membership.note_loss(view, operation, event)
         if operation.api == "OffsetFetch":
             view.offsets_failed = event.time
@@ -244,7 +240,6 @@ class ClassicClient:
             membership.judge_silence(view, time)
             membership.judge_unheard(view, time)
         joining.tell_unsynced(view)
-        membership.judge_waiting_commit(view, time)
         membership.judge_debts(view, time)
         membership.judge_leaving(view, time)
         self._monitors.finish(view, time)

@@ -290,7 +290,7 @@ class Draining:
     def judge_waits(self, view: ClientView, event: Event) -> Findings:
         """The partitions with buffered records are served in time."""
         application = view.application
-        for partition in self.returned & self.waits.keys():
+        for partition in sorted(self.returned & self.waits.keys()):
             wait = self.waits.pop(partition)
             if wait.polls or wait.ahead:
                 yield build_pass("POLL-05", event.sequence)
@@ -330,7 +330,7 @@ class Draining:
         is_cut_off |= any(each.api in POSITION_APIS for each in view.outstanding.values())
         metadata = (each for each in view.outstanding.values() if each.api == "Metadata")
         is_cut_off |= any(event.time - each.sent_at > MAX_WAIT_MS for each in metadata)
-        for partition in application.owned:
+        for partition in sorted(application.owned):
             is_unknown = is_cut_off and partition not in self.asked  # its position is, or its leader
             is_fetched = partition in open_ones or partition in application.paused
             if is_fetched or is_unknown or self.count(view, partition):

@@ -8,37 +8,20 @@ from fencepost.traces.classic.client.application import Application, check_event
 from fencepost.traces.classic.client.callbacks import (
     judge_callback,
     judge_callbacks_before_join,
-    judge_commit_in_callback,
     judge_end_of_call,
-    judge_join_after_callback,
     note_callback,
-)
-from fencepost.traces.classic.client.committing import (
-    begin_unawaited,
-    count_poll,
-    judge_join_after_commit,
-    judge_order,
-    judge_report,
-    judge_reports,
-    note_commit,
-    note_commit_response,
-    note_poll,
-    note_records,
-    note_revoked,
-    refuse_unawaited,
 )
 from fencepost.traces.classic.client.joining import judge_told_error, note_error, refusal_in
 from fencepost.traces.classic.client.messages import (
     MOVED,
     describe_partitions,
     error_in,
-    fetched_partitions,
     first_error,
     out_of_range,
     partitions_in,
+    read_committed,
 )
 from fencepost.traces.classic.client.news import (
-    PARKED_MS,
     has_been_lost,
     is_looking_up,
     judge_clocks,
@@ -47,17 +30,6 @@ from fencepost.traces.classic.client.news import (
     note_overdue_poll,
     note_slow_callback,
     subscribed_topics,
-)
-from fencepost.traces.classic.client.records import (
-    judge_commit_before_join,
-    judge_commit_result,
-    judge_commits_ahead,
-    judge_committed_offsets,
-    judge_last_commit,
-    judge_parked_records,
-    judge_records,
-    learn_commit,
-    learn_starts,
 )
 from fencepost.traces.classic.client.view import EXCHANGE_APIS, ClientView, Debt, Phase, Standing
 from fencepost.traces.client_judge.judge import build_violation
@@ -75,9 +47,6 @@ def judge_leave_of_application(view: ClientView, application: Application, opera
     """LeaveGroup comes since the application closes, or since it has not polled for too long."""
     judge_leave_in_callback(view, operation, event)
     if application.is_ending or application.has_ended or view.is_ending:
-        if application.command is not None and application.command["do"] == "close":
-            judge_last_commit(view, application, operation, "MCOMMIT-07")
-            judge_early_leave(view, application, operation, event)
         return
     idle = application.idle_time(event.time)
     judge_clocks(view, operation, event)
@@ -92,16 +61,6 @@ def judge_leave_of_application(view: ClientView, application: Application, opera
         title, expected = "A client leaves that is polled", "no LeaveGroup"
         requirement = "HBT-15" if has_been_lost(view, event.time) else "HBT-09"
         view.violate(requirement, operation, title, expected, f"LeaveGroup {idle} ms after the last poll")
-
-
-def judge_early_leave(view: ClientView, application: Application, operation: Operation, event: Event) -> None:
-    """LeaveGroup of a client that closes comes when its last commit is over, or has taken long."""
-    since = event.time - view.knowledge.grace
-    commits = [each for each in view.outstanding.values() if each.api == "OffsetCommit"]
-    is_hasty = any(each.sent_at >= application.began and each.sent_at > since for each in commits)
-    title, expected = "LeaveGroup before the last commit is over", "LeaveGroup after its response"
-    if is_hasty and application.has_auto_commit:
-        view.violate("MCOMMIT-07", operation, title, expected, "OffsetCommit without a response")
 
 
 def has_left_late(view: ClientView, time: int) -> bool:
@@ -132,7 +91,6 @@ def judge_end_of_application(view: ClientView, time: int) -> None:
         expected, observed = "a poll that fails", f"{application.polls_since} polls that do not"
         news = f"{told.api} got {error_name(first_error(told.body))} at {told.time} ms"
         evidence.violate(build_violation(application.refusal, told.sequence, title, expected, observed, news))
-    judge_reports(view)
     exchange = view.exchange
     if exchange is not None and exchange.is_late and time - exchange.time > view.knowledge.grace:
         evidence.hold("MEMBER-29", exchange.sequence)
@@ -206,13 +164,9 @@ def follow_application(view: ClientView, event: Event) -> None:
     if event.kind is Kind.CALLBACK:
         note_slow_callback(view, event)
         note_callback(view, application, event)
-        note_revoked(view, application, event)
         judge_callback(view, application, event)
     elif event.kind is Kind.POLL:
-        note_records(view, event)
-        judge_records(view, application, event)
-    elif event.kind is Kind.INTERNAL and event.api == "committed":
-        judge_report(view, application, event)
+        application.take_records(event)
     elif event.kind is Kind.INTERNAL and event.api == "command":
         begin_command(view, application, event)
     elif event.kind is Kind.INTERNAL and event.api == "result" and application.command is not None:
@@ -238,8 +192,6 @@ def begin_command(view: ClientView, application: Application, event: Event) -> N
     if event.body["do"] == "poll":
         application.last_unpolled = application.idle_time(event.time)
         application.poll_due = event.time + event.body["ms"] if "ms" in event.body else None
-        note_poll(view)
-        count_poll(view, event)
         if not application.has_failed_poll:
             application.polled_at = None
     application.last_idle = 0 if application.idle_since is None else event.time - application.idle_since
@@ -247,10 +199,6 @@ def begin_command(view: ClientView, application: Application, event: Event) -> N
     application.command_sequence = event.sequence
     application.began_without_coordinator = is_looking_up(view)
     application.returned = 0
-    application.commit_errors.clear()
-    application.behind.clear()
-    if event.body["do"] == "commit_async":
-        begin_unawaited(view, event)
     if event.body["do"] == "assign":
         application.manual_since = event.time
     if event.body["do"] == "resume":
@@ -266,19 +214,13 @@ def end_command(view: ClientView, application: Application, event: Event) -> Non
     judge_end_of_call(view, application, event)
     if command["do"] == "poll" and "error" in event.body:
         judge_told_error(view, application, event)
-    view.commits.has_asked_in_callback = False
+    application.has_asked_in_callback = False
     match command["do"]:
         case "poll":
             end_poll(view, application, event)
             application.note_end_of_poll(event)
             if application.overdue_time(event.time) > view.knowledge.grace and view.rhythm.callback is None:
                 application.held_up = event.time - application.overdue_time(event.time), event.time
-        case "commit":
-            judge_commit_result(view, application, event)
-            judge_order(view, application, event)
-            view.debts.pop("MCOMMIT-14", None)
-        case "commit_async" if "error" in event.body:
-            refuse_unawaited(view, event)
         case "subscribe" | "assign" | "close" | "unsubscribe" if event.body.get("error") != UNSUPPORTED:
             end_membership(view, application, command, event)
         case "pause" if "error" not in event.body:
@@ -287,9 +229,6 @@ def end_command(view: ClientView, application: Application, event: Event) -> Non
         case "seek" if "error" not in event.body:
             partition = str(command["topic"]), int(command["partition"])
             application.seek(partition, command["offset"])
-            view.commits.highest.pop(partition, None)
-        case "position" if "error" not in event.body:
-            judge_positions(view, application, event)
         case "rejoin" if "error" not in event.body:
             application.has_asked, news = True, "the application asked for a rebalance"
             view.owe(Debt("MEMBER-37", "JoinGroup", event.time, event.sequence, news))
@@ -332,26 +271,8 @@ def subscribe(view: ClientView, application: Application, command: Mapping[str, 
         view.owe(Debt("MEMBER-27", "JoinGroup", event.time, event.sequence, news))
 
 
-def judge_positions(view: ClientView, application: Application, event: Event) -> None:
-    """The application is told its positions: those behind what it was returned."""
-    for topic, number, offset in event.body.get("positions", ()):
-        partition = str(topic), int(number)
-        if partition not in application.positions:
-            continue
-        returned = application.positions[partition]
-        is_right = returned <= offset <= view.skip_markers(partition, returned)
-        title, name = "A position is not behind the last returned record", describe_partitions({partition})
-        observed = f"{offset} for {name}"
-        check_event(view.evidence, is_right, "POLL-13", event, title, f"{returned} for {name}", observed)
-
-
 def end_poll(view: ClientView, application: Application, event: Event) -> None:
     """A poll returns, or fails."""
-    judge_commits_ahead(view, application)
-    if application.limit and application.returned:
-        title, expected = "A poll returns too much", f"at most {application.limit} records"
-        is_within = application.returned <= application.limit
-        check_event(view.evidence, is_within, "POLL-01", event, title, expected, f"{application.returned} records")
     if application.refused is not None:
         application.polls_since += 1
         if "error" in event.body:
@@ -373,26 +294,19 @@ def judge_request_of_application(view: ClientView, operation: Operation, event: 
     elif operation.api == "JoinGroup":
         note_overdue_poll(view, application, event.time)
         judge_timeouts(view, application, operation)
-        judge_join_after_commit(view, operation, event)
-        judge_join_after_callback(view, operation)
+        application.in_callback = application.committing_since = None
         judge_callbacks_before_join(view, application, operation)
-        judge_commit_before_join(view, application, operation)
+        application.revoked = frozenset()
         judge_silent_retry(view, application, operation)
         application.has_ended = application.has_asked = False
         application.assignments.clear()
         if application.refused is not None and application.refused.api == "OffsetFetch":
             application.refused = None  # nobody waits for it any more
     elif operation.api == "OffsetCommit":
-        judge_committed_offsets(view, application, operation)
-        note_commit(view, application, operation, event)
-        judge_commit_in_callback(view, operation)
+        if application.committing_since is None and (view.rebalance_told is not None or view.growth or view.debts):
+            application.committing_since = event.time
     elif operation.api == "LeaveGroup":
         judge_leave_of_application(view, application, operation, event)
-    if operation.api == "Fetch" and application.paused:
-        wanted = frozenset(fetched_partitions(operation, view.topic_names)) & application.paused
-        if event.time > application.paused_since + view.knowledge.grace:
-            title, expected = "A fetch of a partition that is paused", "no fetch of it"
-            view.check(not wanted, "POLL-09", operation, title, expected, describe_partitions(wanted))
 
 
 def judge_timeouts(view: ClientView, application: Application, operation: Operation) -> None:
@@ -419,9 +333,6 @@ def follow_request(view: ClientView, operation: Operation, event: Event) -> None
         return
     if operation.api == "JoinGroup" and application.wanted is not None:
         sent = subscribed_topics(view)
-        left = [each for each in application.positions if each[0] not in application.wanted]
-        if any(view.ends.get(each, 0) > application.next_of(each) for each in left):
-            view.evidence.hold("POLL-18", event.sequence)
         if sent != application.wanted and event.time - application.wanted_since <= view.knowledge.grace:
             return  # it may have been made before
         if view.has_unread_subscription:
@@ -444,8 +355,6 @@ def follow_response(view: ClientView, operation: Operation, event: Event) -> Non
     application, error = view.application, event.body.get("error_code", 0)
     if not application.is_driven:
         return
-    if operation.api == "JoinGroup" and event.time - operation.sent_at > PARKED_MS and view.is_cooperative:
-        judge_parked_records(view, application, operation)
     is_told_otherwise = application.refusal == "MEMBER-38" and not error_in(event)
     is_told_otherwise &= application.polls_since < MIN_POLLS
     if application.refused is not None and is_told_otherwise and application.refused.api == operation.api:
@@ -468,11 +377,9 @@ def follow_response(view: ClientView, operation: Operation, event: Event) -> Non
     elif refusal:
         if application.refused is None:
             application.refused, application.polls_since, application.refusal = event, 0, refusal
-    elif operation.api == "OffsetCommit":
-        learn_commit(view, application, operation, event.body)
-        note_commit_response(view, application, operation, event)
     elif operation.api == "OffsetFetch":
-        learn_starts(view, application, event.body)
+        told = read_committed(event.body, view.topic_names)
+        application.starts |= {partition: offset for partition, offset in told if offset >= 0}
     elif operation.api == "Heartbeat" and error in HARMLESS_ERRORS:
         application.survived = event
     elif operation.api == "Heartbeat" and not error and application.survived is not None:

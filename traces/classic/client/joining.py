@@ -391,7 +391,7 @@ def judge_told_error(view: ClientView, application: Application, event: Event) -
     """A poll fails."""
     told = re.sub("[^a-z]", "", str(event.body["error"]).lower())
     for api, name in application.passing.items():
-        if name and name.replace("_", "").lower() in told and not view.commits.has_asked_in_callback:
+        if name and name.replace("_", "").lower() in told and not application.has_asked_in_callback:
             title, expected = f"A poll fails since {api} has to be repeated", f"{api} again after {name}"
             violation = build_violation("MEMBER-17", event.sequence, title, expected, "a failure of the poll")
             view.evidence.violate(violation)
@@ -436,4 +436,4 @@ def is_fenced_in_background(view: ClientView, operation: Operation, event: Event
     is_fenced = view.instance is not None and first_error(event.body) == Error.FENCED_INSTANCE_ID
     is_current = (operation.body.get("member_id"), generation_in(operation)) == (latest.member_id, latest.generation)
     is_alone = application.is_polling and view.rebalance_told is None
-    return is_fenced and is_current and is_alone and view.commits.in_callback is None
+    return is_fenced and is_current and is_alone and application.in_callback is None

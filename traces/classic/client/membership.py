@@ -233,7 +233,6 @@ MAX_CLOSING_MS = 10_000
 def judge_debts(view: ClientView, time: int) -> None:
     """What the client owes is overdue, or the trace ends too early to say so."""
     if is_over(view):
-        judge_debt_of_manual(view, time)
         return
     for debt in view.debts.values():
         patience = patience_for(view, debt.api)
@@ -265,32 +264,6 @@ def judge_absence(view: ClientView, time: int) -> None:
                 debt.requirement, debt.sequence, title, expected, f"none for {waited} ms", debt.news
             )
             view.evidence.violate(found)
-
-
-def judge_debt_of_manual(view: ClientView, time: int) -> None:
-    """An application that has left its group, and assigned its partitions itself, goes on with its auto-commits."""
-    debt = view.debts.get("MCOMMIT-17")
-    if debt is None or view.is_ending:
-        return
-    patience = patience_for(view, debt.api)
-    title, expected = f"No {debt.api} follows", f"{debt.api} within {patience} ms"
-    if time - debt.since > patience:
-        observed = f"none for {time - debt.since} ms"
-        view.evidence.violate(build_violation("MCOMMIT-17", debt.sequence, title, expected, observed, debt.news))
-
-
-def judge_waiting_commit(view: ClientView, time: int) -> None:
-    """A commit that the application waits for is not tried again, though nothing else is waited for (MCOMMIT-14)."""
-    debt = view.debts.pop("MCOMMIT-14", None)
-    end = time if view.asked_to_end is None else view.asked_to_end
-    is_held_up = view.rhythm.lost_since is not None or any(
-        end - each.sent_at > MIN_PATIENCE_MS / 2 for each in view.outstanding.values() if each.api != "Fetch"
-    )
-    if debt is not None and view.ended is None and not is_held_up and end - debt.since > patience_for(view, debt.api):
-        title, expected = "A commit is not tried again", "OffsetCommit again, or a failure"
-        observed = f"neither for {end - debt.since} ms"
-        violation = build_violation(debt.requirement, debt.sequence, title, expected, observed, debt.news)
-        view.evidence.violate(violation)
 
 
 def is_over(view: ClientView) -> bool:

@@ -555,6 +555,22 @@ def learn(
         view.owe(Debt(requirement, "JoinGroup", event.time, event.sequence, news))
 
 
+def note_offset_fetch(view: ClientView, operation: Operation, event: Event) -> None:
+    """An OffsetFetch arrives."""
+    view.pay("OffsetFetch", event.sequence)
+
+
+def learn_offsets(view: ClientView, operation: Operation, event: Event) -> None:
+    """The response to OffsetFetch: the client asks again for what it was not told, as an offset that is unstable."""
+    groups = event.body.get("groups") or (event.body,)
+    rows = [row for group in groups for topic in group.get("topics") or () for row in topic["partitions"]]
+    has_failed = any(each.get("error_code") for each in (*groups, *rows))
+    view.offsets_failed = event.time if has_failed else None
+    if any(row["error_code"] == Error.UNSTABLE_OFFSET_COMMIT for row in rows):
+        news = f"OffsetFetch got UNSTABLE_OFFSET_COMMIT at {event.time} ms"
+        view.owe(Debt("MCOMMIT-20", "OffsetFetch", event.time, event.sequence, news))
+
+
 def learn_reset(view: ClientView, member_id: str | None, requirement: str, news: str, event: Event) -> None:
     """The generation is over; the next JoinGroup carries this member id, or either if it is None."""
     view.installed = None

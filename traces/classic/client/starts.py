@@ -99,7 +99,7 @@ class Starts:
         told = {**(self.before if is_fresh else {}), **self.committed}
         offsets = dict(fetch_offsets(operation.body, view.topic_names))
         started = {each for each in offsets if each in sought or is_manual}
-        for partition in (self.starting & offsets.keys()) - started:
+        for partition in sorted((self.starting & offsets.keys()) - started):
             offset, committed = offsets[partition], told.get(partition)
             if committed in (offset, -1):
                 yield build_pass("MCOMMIT-19", operation.handle - 1)

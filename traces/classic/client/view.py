@@ -1,11 +1,11 @@
 """The state of a client that is followed: its knowledge, its open requests and its debts."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from fencepost.model.assignors.group import Subscription, TopicPartition
-from fencepost.traces.classic.client.application import Application, Commits
+from fencepost.traces.classic.client.application import Application
 from fencepost.traces.classic.client.messages import NO_GENERATION, fetched_partitions
 from fencepost.traces.client_judge.judge import Evidence, build_violation
 from fencepost.traces.client_judge.monitors import Finding, check
@@ -305,13 +305,10 @@ class ClientView:
     rhythm: Rhythm = field(default_factory=Rhythm)
     markers: set[tuple[TopicPartition, int]] = field(default_factory=set)
     """Offsets that no record has."""
-    commits: Commits = field(default_factory=Commits)
     generations_of_others: dict[int, int] = field(default_factory=dict)
     """The generations in which other members ask for their assignments, by the sequence numbers of the requests."""
     has_doubled: bool = False
     """A response came twice, which no broker does."""
-    fetched_on: set[int] = field(default_factory=set)
-    """The connections of the requests to Fetch."""
     hung_up: set[int] = field(default_factory=set)
     """The connections that the cluster has closed."""
     coordinator_connection: int = 0
@@ -350,6 +347,19 @@ class ClientView:
         while (partition, offset) in self.markers:
             offset += 1
         return offset
+
+    def left_records(self, partitions: Iterable[TopicPartition]) -> frozenset[TopicPartition]:
+        """Those of these partitions of which records are there that were not returned."""
+        return frozenset(each for each in partitions if self.ends.get(each, 0) > self.application.next_of(each))
+
+    def is_by_hand(self, time: int) -> bool:
+        """Whether the client has certainly been no member for a while: its application has assigned its partitions."""
+        since = self.application.manual_since
+        return since is not None and since + self.knowledge.grace < time
+
+    def owes(self, api: str) -> bool:
+        """Whether the client owes something with this request."""
+        return any(each.api == api for each in self.debts.values())
 
     def exchange_outstanding(self) -> Operation | None:
         """A JoinGroup or SyncGroup without a response, None if there is none."""
