@@ -28,11 +28,15 @@ class Seen:
     operation: Operation | None = None
     is_loss: bool = False
     """The operation has no response, and will have none."""
+    is_foreign: bool = False
+    """It is another member's."""
 
     @property
     def name(self) -> str:
         """What monitors observe it by: its API, or what happened, and its kind."""
-        return "loss" if self.is_loss else f"{self.event.api} {self.event.kind}"
+        if self.is_loss:
+            return "loss"
+        return f"{'foreign ' if self.is_foreign else ''}{self.event.api} {self.event.kind}"
 
     @property
     def request(self) -> Operation:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fencepost.model.assignors.group import TopicPartition
+from fencepost.traces.classic.client.messages import partitions_in
 from fencepost.traces.client_judge.judge import Evidence, build_violation
 from fencepost.traces.events import Event
 
@@ -34,8 +35,6 @@ class Application:
     """The interval of periodic commits, 0 if that is not known."""
     timeouts: Mapping[str, int] = field(default_factory=dict)
     """The session timeout and the poll interval that the client has, as `session` and `rebalance`."""
-    has_called: bool = False
-    """There was a callback."""
     command: Mapping[str, Any] | None = None
     """The command that is carried out."""
     command_sequence: int = -1
@@ -64,23 +63,9 @@ class Application:
     """What an eager member had not given up when it sent its last JoinGroup."""
     revoked: frozenset[TopicPartition] = frozenset()
     """Those that were revoked since the last JoinGroup, or callback about assigned ones."""
-    taken: frozenset[TopicPartition] = frozenset()
-    """Those that were revoked since the last callback about assigned ones."""
-    early_revocation: Event | None = None
-    """A callback about revoked partitions that came while the client might not have read yet that they are lost."""
-    is_revoked: bool = False
-    revokes_again: bool = False
-    """The client may have read an error that ends its generation between its callback and JoinGroup: it calls back once
-    more, about nothing."""
-    is_lost: bool = False
-    """Partitions were lost since the last callback about assigned ones, or assignment."""
     has_been_assigned: bool = False
     last_assigned: int = -1
     """The sequence number of the last callback about assigned partitions."""
-    has_failed_attempt: bool = False
-    """A JoinGroup or SyncGroup has failed since then, at no cost of the generation."""
-    has_joined: bool = False
-    """A SyncGroup has succeeded."""
     assignments: list[frozenset[TopicPartition]] = field(default_factory=list)
     """The assignments that the client was told since the last callback about assigned partitions."""
     positions: dict[TopicPartition, int] = field(default_factory=dict)
@@ -124,10 +109,6 @@ class Application:
     """One has said so of a member that it was no more."""
     passing: dict[str, str] = field(default_factory=dict)
     """The names of the errors that pass of the last responses, by the API, since a poll has failed."""
-    raised: Event | None = None
-    """The callback of the call under way that raises."""
-    has_raised: bool = False
-    """The callback about revoked partitions has raised, since the last JoinGroup."""
     began_without_coordinator: bool = False
     """The command under way began when the client knew no coordinator."""
     pattern: str = ""
@@ -136,8 +117,60 @@ class Application:
     """The polls since then."""
     lookup_refused: int = -1
     """The sequence number of the last lookup that was refused for authorization."""
-    survived: Event | None = None
-    """The response to Heartbeat that should cost the client nothing."""
+
+    def applied_by(
+        self, partitions: frozenset[TopicPartition], is_cooperative: bool
+    ) -> tuple[frozenset[TopicPartition], bool]:
+        """The assignment that a callback about assigned partitions is about, and whether it fits that."""
+        kept = self.owned if is_cooperative else frozenset[TopicPartition]()
+        fitting = [each for each in self.assignments if each - kept == partitions]
+        return (fitting or self.assignments)[-1], bool(fitting)
+
+    def take_part(self, event: Event) -> None:
+        """The listener is called about one partition of several."""
+        partitions = partitions_in(event)
+        if event.api != "assigned":
+            self.give_up(event)
+        else:
+            self.owned |= partitions
+            self.begin_anew(partitions)
+            self.paused -= partitions
+        if self.assignments and self.owned == self.assignments[-1]:
+            self.retained = frozenset()
+            self.complete(event)
+
+    def take_assigned(self, event: Event, is_cooperative: bool) -> None:
+        """The listener is called about assigned partitions."""
+        partitions, owned = partitions_in(event), self.owned
+        if not self.assignments:
+            self.owned |= partitions
+            for partition in partitions:
+                self.positions.pop(partition, None)  # whoever has it anew begins at what is committed
+            return
+        latest, _ = self.applied_by(partitions, is_cooperative)
+        self.begin_anew(partitions)
+        self.retained = owned & latest if is_cooperative else frozenset()
+        self.owned = (owned & latest) | partitions if is_cooperative else partitions
+        self.paused &= self.retained
+        self.complete(event)
+
+    def begin_anew(self, partitions: frozenset[TopicPartition]) -> None:
+        """These partitions begin at what is committed."""
+        for partition in partitions:
+            self.positions.pop(partition, None)
+            self.out_of_range.discard(partition)
+
+    def complete(self, event: Event) -> None:
+        """The application was told of its last assignment."""
+        self.assignments.clear()
+        self.revoked = frozenset()
+        self.has_been_assigned, self.last_assigned = True, event.sequence
+
+    def give_up(self, event: Event) -> None:
+        """The listener is called about revoked or lost partitions."""
+        self.owned -= partitions_in(event)
+        if event.api == "revoked" or self.calls_in_parts:
+            self.revoked |= partitions_in(event)
 
     def take_records(self, event: Event) -> None:
         """A poll returns records."""

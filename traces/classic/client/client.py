@@ -23,12 +23,12 @@ from fencepost.model.assignors.consumer_protocol import ConsumerProtocolError, d
 from fencepost.model.catalogue.requirement import Requirement
 from fencepost.model.classic.catalogue.client import CLIENT_CATALOGUE
 from fencepost.traces.classic.client import (
-    callbacks,
     driven,
     joining,
     membership,
     news,
 )
+from fencepost.traces.classic.client.callbacks import watch_callbacks
 from fencepost.traces.classic.client.commits import watch_commits
 from fencepost.traces.classic.client.draining import watch_draining
 from fencepost.traces.classic.client.membership import patience_for
@@ -63,6 +63,7 @@ MONITORS: tuple[BeginMonitor[ClientView], ...] = (
     watch_plans,
     watch_records,
     watch_commits,
+    watch_callbacks,
 )
 Look = Callable[[ClientView, Operation, Event], None]
 REQUESTS: Mapping[str, Look] = {
@@ -196,9 +197,8 @@ class ClassicClient:
 
     def on_other(self, event: Event) -> None:
         """Something happened beside the client's requests."""
-        view = self.view
-        if event.member in ("", self._label):
-            self._monitors.show_before(view, Seen(event))
+        view, seen = self.view, Seen(event, is_foreign=event.member not in ("", self._label))
+        self._monitors.show_before(view, seen)
         if event.member == self._label:
             driven.follow_application(view, event)
         if event.kind is Kind.FAULT and event.api == "hangup":
@@ -206,10 +206,6 @@ class ClassicClient:
             if view.exchange is not None:
                 view.exchange.is_excused = True
             membership.doubt_assignment(view, event)
-        elif event.kind is Kind.REQUEST and event.api == "SyncGroup":
-            view.generations_of_others[event.sequence] = event.body.get("generation_id", -1)
-        elif event.kind is Kind.RESPONSE and event.api == "SyncGroup":
-            callbacks.judge_hand_over(view, view.application, event)
         if event.kind is Kind.FAULT and event.api == "doubled":
             view.doubtful[event.connection] = event.time
             view.has_doubled = True
@@ -217,8 +213,7 @@ class ClassicClient:
             driven.learn_written(view, event)
         if event.kind is Kind.INTERNAL and event.api == "program":
             self._follow_program(event)
-        if event.member in ("", self._label):
-            self._monitors.show_after(view, Seen(event))
+        self._monitors.show_after(view, seen)
 
     def _follow_program(self, event: Event) -> None:
         """The program is asked to end, or ends."""

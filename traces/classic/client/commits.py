@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from fencepost.model.assignors.group import TopicPartition
 from fencepost.model.classic.messages import read_offsets, topic_of
 from fencepost.model.errors import Error, error_name
-from fencepost.traces.classic.client.callbacks import is_reset
 from fencepost.traces.classic.client.joining import is_fenced_in_background
 from fencepost.traces.classic.client.membership import is_over, patience_for
 from fencepost.traces.classic.client.messages import (
@@ -20,7 +19,14 @@ from fencepost.traces.classic.client.messages import (
     partitions_in,
 )
 from fencepost.traces.classic.client.news import ELSEWHERE
-from fencepost.traces.classic.client.view import MIN_PATIENCE_MS, ClientView, Phase, blame_request, check_request
+from fencepost.traces.classic.client.view import (
+    MIN_PATIENCE_MS,
+    ClientView,
+    Phase,
+    blame_request,
+    check_request,
+    is_reset,
+)
 from fencepost.traces.client_judge.judge import build_violation
 from fencepost.traces.client_judge.monitors import Finding, Findings, Monitor, Seen, build_pass, check, leave_open
 from fencepost.traces.events import Event, Operation

@@ -9,8 +9,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from fencepost.model.assignors.group import TopicPartition
-from fencepost.traces.classic.client.driven import UNSUPPORTED
 from fencepost.traces.classic.client.messages import (
+    UNSUPPORTED,
     describe_partitions,
     fetch_offsets,
     fetched_partitions,

@@ -3,18 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from fencepost.model.errors import Error, error_name
-from fencepost.traces.classic.client.application import Application, check_event
-from fencepost.traces.classic.client.callbacks import (
-    judge_callback,
-    judge_callbacks_before_join,
-    judge_end_of_call,
-    note_callback,
-)
+from fencepost.model.errors import error_name
+from fencepost.traces.classic.client.application import Application
 from fencepost.traces.classic.client.joining import judge_told_error, note_error, refusal_in
 from fencepost.traces.classic.client.messages import (
-    MOVED,
-    describe_partitions,
+    UNSUPPORTED,
     error_in,
     first_error,
     out_of_range,
@@ -22,6 +15,7 @@ from fencepost.traces.classic.client.messages import (
     read_committed,
 )
 from fencepost.traces.classic.client.news import (
+    MAY_REJOIN,
     has_been_lost,
     is_looking_up,
     judge_clocks,
@@ -31,7 +25,7 @@ from fencepost.traces.classic.client.news import (
     note_slow_callback,
     subscribed_topics,
 )
-from fencepost.traces.classic.client.view import EXCHANGE_APIS, ClientView, Debt, Phase, Standing
+from fencepost.traces.classic.client.view import EXCHANGE_APIS, ClientView, Debt, Phase, Standing, has_no_generation
 from fencepost.traces.client_judge.judge import build_violation
 from fencepost.traces.events import Event, Kind, Operation
 
@@ -128,13 +122,7 @@ def waits_for_connection(view: ClientView, time: int) -> bool:
     return view.coordinator_lost is not None and view.coordinator_lost <= time
 
 
-ATTEMPT_ERRORS = MOVED | {Error.REBALANCE_IN_PROGRESS}
-"""The errors of JoinGroup and SyncGroup that cost no generation."""
-HARMLESS_ERRORS = frozenset({Error.GROUP_AUTHORIZATION_FAILED, Error.UNKNOWN_SERVER_ERROR})
-"""The errors of Heartbeat that say nothing of the membership."""
 GROUP_APIS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup"})
-UNSUPPORTED = "unsupported"
-"""The error of a command that the driver does not carry out."""
 
 
 def follow_application(view: ClientView, event: Event) -> None:
@@ -163,14 +151,38 @@ def follow_application(view: ClientView, event: Event) -> None:
         judge_slow_callback(view, event)
     if event.kind is Kind.CALLBACK:
         note_slow_callback(view, event)
-        note_callback(view, application, event)
-        judge_callback(view, application, event)
+        take_callback(view, event)
     elif event.kind is Kind.POLL:
         application.take_records(event)
     elif event.kind is Kind.INTERNAL and event.api == "command":
         begin_command(view, application, event)
     elif event.kind is Kind.INTERNAL and event.api == "result" and application.command is not None:
         end_command(view, application, event)
+
+
+def take_callback(view: ClientView, event: Event) -> None:
+    """The listener is called; who calls partitions lost has read the first news that the generation is over, though
+    commits that it has prepared before may still come."""
+    application = view.application
+    application.in_callback = event if event.body.get("commits") else None
+    application.has_asked_in_callback |= bool(event.body.get("commits"))
+    if view.is_by_hand(event.time):
+        return
+    if event.api == "lost" and partitions_in(event) and not application.is_ending:
+        first = next((each for each in view.knowledge.standings if has_no_generation(each)), None)
+        view.loss = view.loss if first is None else (first.sequence, event.time)
+    if application.calls_in_parts:
+        application.take_part(event)
+    elif event.api != "assigned":
+        application.give_up(event)
+    else:
+        is_known = view.is_installed_doubtful and view.knowledge.latest.member_id is not None  # the response has come
+        if application.assignments and is_known:
+            view.installed, _ = application.applied_by(partitions_in(event), view.is_cooperative)
+            view.is_installed_doubtful = False
+            if view.exchange is not None:
+                view.installed_generation = view.exchange.generation
+        application.take_assigned(event, view.is_cooperative)
 
 
 def learn_written(view: ClientView, event: Event) -> None:
@@ -211,7 +223,7 @@ def end_command(view: ClientView, application: Application, event: Event) -> Non
     assert command is not None
     if view.has_doubled and event.body.get("error", UNSUPPORTED) != UNSUPPORTED:
         view.evidence.close()
-    judge_end_of_call(view, application, event)
+    application.in_callback = None
     if command["do"] == "poll" and "error" in event.body:
         judge_told_error(view, application, event)
     application.has_asked_in_callback = False
@@ -252,10 +264,6 @@ def end_membership(view: ClientView, application: Application, command: Mapping[
             news = "it unsubscribed"
             view.leave_silently(Standing(None, news=news, sequence=event.sequence, time=event.time))
             view.has_left_silently = True
-        title, expected = "The application is not told that its partitions are gone", "revoked or lost"
-        observed = f"it still has {describe_partitions(application.owned)}"
-        if application.has_been_assigned and application.manual_since is None:
-            check_event(view.evidence, not application.owned, "CALLBACK-11", event, title, expected, observed)
         end_manual_assignment(view, application, event.time)
 
 
@@ -295,7 +303,11 @@ def judge_request_of_application(view: ClientView, operation: Operation, event: 
         note_overdue_poll(view, application, event.time)
         judge_timeouts(view, application, operation)
         application.in_callback = application.committing_since = None
-        judge_callbacks_before_join(view, application, operation)
+        application.kept = frozenset()
+        if not view.is_ending and view.protocols and not view.is_cooperative and application.has_been_assigned:
+            if application.has_ended:
+                application.owned = frozenset()  # whether it was told that is CALLBACK-11
+            application.kept = application.owned
         application.revoked = frozenset()
         judge_silent_retry(view, application, operation)
         application.has_ended = application.has_asked = False
@@ -367,21 +379,15 @@ def follow_response(view: ClientView, operation: Operation, event: Event) -> Non
     refusal = refusal_in(view, operation, event)
     note_error(view, application, operation, event)
     if operation.api == "SyncGroup" and not error and not refusal:
-        application.has_joined, application.is_revoked, application.is_lost = True, False, False
         if not application.has_callbacks:
             application.positions.clear()  # it begins again at what is committed
         if view.installed is not None:
             application.assignments.append(view.installed)
-    elif operation.api in EXCHANGE_APIS and error in ATTEMPT_ERRORS:
-        application.has_failed_attempt = True
+    elif operation.api in EXCHANGE_APIS and error in MAY_REJOIN:
+        return
     elif refusal:
         if application.refused is None:
             application.refused, application.polls_since, application.refusal = event, 0, refusal
     elif operation.api == "OffsetFetch":
         told = read_committed(event.body, view.topic_names)
         application.starts |= {partition: offset for partition, offset in told if offset >= 0}
-    elif operation.api == "Heartbeat" and error in HARMLESS_ERRORS:
-        application.survived = event
-    elif operation.api == "Heartbeat" and not error and application.survived is not None:
-        view.evidence.hold("HBT-17", event.sequence)
-        application.survived = None

@@ -12,7 +12,6 @@ from fencepost.model.assignors.consumer_protocol import (
 from fencepost.model.assignors.group import Subscription, TopicPartition
 from fencepost.model.errors import Error
 from fencepost.traces.classic.client.application import Application
-from fencepost.traces.classic.client.callbacks import judge_early_revocation
 from fencepost.traces.classic.client.messages import (
     FIRST_WITH_GENERATION,
     NO_GENERATION,
@@ -47,7 +46,6 @@ def judge_join(view: ClientView, operation: Operation, event: Event) -> None:
     is_sent_after = view.is_virtual or event.time - told_at >= OVERTAKING_MS
     view.read_before_join = max(read if is_sent_after else 0, view.knowledge.standings[0].sequence)
     judge_member_id(view, operation)
-    judge_early_revocation(view, operation)
     judge_join_fields(view, operation)
     view.pay("JoinGroup", event.sequence)
     read_subscriptions(view, operation)

@@ -68,6 +68,9 @@ def subscribed_in(join: Operation) -> frozenset[str]:
     return frozenset(found)
 
 
+UNSUPPORTED = "unsupported"
+"""The error of a command that the driver does not carry out."""
+
 # --- Offsets and fetches.
 
 

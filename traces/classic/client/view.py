@@ -186,6 +186,24 @@ class Exchange:
     """The topics of the first of these."""
 
 
+def is_reset(view: "ClientView") -> bool:
+    """Whether the generation of the client is over, and nothing else made it give up its partitions."""
+    if view.application.has_asked:
+        return all(map(has_no_generation, view.knowledge.standings))
+    return has_no_generation(view.knowledge.latest) and view.rebalance_told is None and view.growth is None
+
+
+def may_have_outgrown(view: "ClientView") -> bool:
+    """Whether topics have grown since the client, as the leader, may have planned."""
+    leads = view.exchange is not None and view.exchange.leads
+    return view.has_outgrown or (leads and bool(view.former_topics))
+
+
+def has_no_generation(standing: Standing) -> bool:
+    """Whether a standing is one of a client that had a generation and was told that it is over."""
+    return standing.generation == NO_GENERATION and standing.requirement in ("MEMBER-12", "MEMBER-13", "HBT-08")
+
+
 def is_of_exchange(sync: Operation, exchange: Exchange) -> bool:
     """Whether a SyncGroup has the membership that JoinGroup brought."""
     return (sync.body["generation_id"], sync.body["member_id"]) == (exchange.generation, exchange.member_id)
@@ -305,8 +323,6 @@ class ClientView:
     rhythm: Rhythm = field(default_factory=Rhythm)
     markers: set[tuple[TopicPartition, int]] = field(default_factory=set)
     """Offsets that no record has."""
-    generations_of_others: dict[int, int] = field(default_factory=dict)
-    """The generations in which other members ask for their assignments, by the sequence numbers of the requests."""
     has_doubled: bool = False
     """A response came twice, which no broker does."""
     hung_up: set[int] = field(default_factory=set)
