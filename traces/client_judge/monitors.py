@@ -46,6 +46,7 @@ class Seen:
 
 
 Reaction: TypeAlias = Callable[[View, Seen], Findings | None]
+Finish: TypeAlias = Callable[[View, int], Findings]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class Monitor(Generic[View]):
 
     before: Mapping[str, Reaction[View]] = field(default_factory=dict)
     after: Mapping[str, Reaction[View]] = field(default_factory=dict)
-    finish: Callable[[View, int], Findings] | None = None
+    finish: Finish[View] | None = None
 
 
 BeginMonitor: TypeAlias = Callable[[], Monitor[View]]

@@ -1,12 +1,12 @@
 """The application of a driven client: its commands, its partitions and its positions, as the trace shows them."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from fencepost.model.assignors.group import TopicPartition
 from fencepost.traces.classic.client.messages import partitions_in
-from fencepost.traces.client_judge.judge import Evidence, build_violation
 from fencepost.traces.events import Event
 
 HELD_UP_MS = 3_000
@@ -99,22 +99,12 @@ class Application:
     has_ended: bool = False
     """The subscription of the last JoinGroup is over: LeaveGroup may be on its way."""
     manual_since: int | None = None
-    refused: Event | None = None
-    """The response that the application is to be told."""
-    refusal: str = ""
-    """The requirement that says so."""
-    is_fenced: bool = False
-    """A response has said that the client is fenced, as the member that it was."""
-    late_fencing: Event | None = None
-    """One has said so of a member that it was no more."""
     passing: dict[str, str] = field(default_factory=dict)
     """The names of the errors that pass of the last responses, by the API, since a poll has failed."""
     began_without_coordinator: bool = False
     """The command under way began when the client knew no coordinator."""
     pattern: str = ""
     """The pattern that is subscribed to."""
-    polls_since: int = 0
-    """The polls since then."""
     lookup_refused: int = -1
     """The sequence number of the last lookup that was refused for authorization."""
 
@@ -236,6 +226,10 @@ class Application:
         """The offset of the next record to return, as far as it is known."""
         return self.positions.get(partition, self.starts.get(partition, 0))
 
+    def matches(self, topic: str) -> bool:
+        """Whether it subscribes to a pattern that a topic matches: its leader may know that topic first."""
+        return bool(self.pattern and re.fullmatch(self.pattern, topic))
+
     def does(self, *commands: str) -> bool:
         """Whether one of these commands is carried out."""
         return self.command is not None and self.command["do"] in commands
@@ -254,10 +248,3 @@ class Application:
     def is_polling(self) -> bool:
         """Whether a poll is carried out."""
         return self.does("poll")
-
-
-def check_event(
-    evidence: Evidence, holds: bool, requirement: str, event: Event, title: str, expected: str, observed: str
-) -> None:
-    """An event keeps a requirement, or else breaks it in this way."""
-    evidence.judge(holds, build_violation(requirement, event.sequence, title, expected, observed))

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from fencepost.model.assignors.consumer_protocol import ConsumerProtocolError, decode_assignment
 from fencepost.model.assignors.group import TopicPartition
 from fencepost.model.errors import Error
-from fencepost.traces.classic.client.joining import refusal_in
 from fencepost.traces.classic.client.messages import (
     MOVED,
     NO_GENERATION,
@@ -13,6 +12,7 @@ from fencepost.traces.classic.client.messages import (
     describe_partitions,
     partitions_in,
 )
+from fencepost.traces.classic.client.refusals import refusal_in
 from fencepost.traces.classic.client.view import (
     COOPERATIVE_ASSIGNORS,
     MIN_PATIENCE_MS,

@@ -15,33 +15,31 @@ What is missing is looked for when the client is asked to end, so that a clean c
 
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from fencepost.model.assignors.consumer_protocol import ConsumerProtocolError, decode_subscription
 from fencepost.model.catalogue.requirement import Requirement
 from fencepost.model.classic.catalogue.client import CLIENT_CATALOGUE
 from fencepost.traces.classic.client import (
     driven,
-    joining,
-    membership,
     news,
 )
 from fencepost.traces.classic.client.callbacks import watch_callbacks
 from fencepost.traces.classic.client.commits import watch_commits
 from fencepost.traces.classic.client.draining import watch_draining
-from fencepost.traces.classic.client.membership import patience_for
-from fencepost.traces.classic.client.messages import MOVED, first_error
-from fencepost.traces.classic.client.news import is_looking_up, learn_metadata
+from fencepost.traces.classic.client.heartbeats import watch_heartbeats
+from fencepost.traces.classic.client.joins import watch_exchanges
+from fencepost.traces.classic.client.membership import MEMBERSHIP, watch_first_request
+from fencepost.traces.classic.client.messages import MOVED, UNSUPPORTED, first_error
 from fencepost.traces.classic.client.pace import watch_backoffs, watch_former_coordinators, watch_order_of_fetches
 from fencepost.traces.classic.client.plans import OwnershipHistory, watch_plans
 from fencepost.traces.classic.client.records import watch_records
+from fencepost.traces.classic.client.refusals import watch_refusals
 from fencepost.traces.classic.client.starts import watch_failing_offsets, watch_newer_assignments, watch_starts
-from fencepost.traces.classic.client.view import EXCHANGE_APIS, ClientView, Knowledge, Phase
+from fencepost.traces.classic.client.view import EXCHANGE_APIS, ClientView, Knowledge
 from fencepost.traces.classic.history import StateHistory
 from fencepost.traces.client_judge.judge import Evidence, build_violation
-from fencepost.traces.client_judge.monitors import BeginMonitor, Monitors, Seen
+from fencepost.traces.client_judge.monitors import BeginMonitor, Findings, Monitor, Monitors, Seen
 from fencepost.traces.events import Event, Header, Kind, Operation
 from fencepost.traces.history.recordings import RecordingParts, ShownViolation
 from fencepost.traces.verdict import PASSING, CheckStatus, TraceVerdict
@@ -64,17 +62,24 @@ MONITORS: tuple[BeginMonitor[ClientView], ...] = (
     watch_records,
     watch_commits,
     watch_callbacks,
+    watch_refusals,
+    watch_heartbeats,
+    watch_exchanges,
+    watch_first_request,
+    *MEMBERSHIP,
 )
 Look = Callable[[ClientView, Operation, Event], None]
 REQUESTS: Mapping[str, Look] = {
-    "JoinGroup": joining.judge_join,
-    "SyncGroup": joining.judge_sync,
-    "Heartbeat": membership.judge_heartbeat,
-    "OffsetCommit": membership.judge_commit,
-    "LeaveGroup": membership.judge_leave,
-    "OffsetFetch": news.note_offset_fetch,
+    "JoinGroup": news.take_join,
+    "SyncGroup": news.take_sync,
+    "Heartbeat": news.take_sign,
+    "OffsetCommit": news.take_sign,
+    "LeaveGroup": news.take_leave,
+    "OffsetFetch": news.take_offset_fetch,
 }
 RESPONSES: Mapping[str, Look] = {
+    "FindCoordinator": news.take_lookup,
+    "Metadata": news.learn_metadata,
     "JoinGroup": news.learn_join,
     "SyncGroup": news.learn_sync,
     "Heartbeat": news.learn_of_membership,
@@ -92,12 +97,13 @@ class ClassicClient:
         label: str,
         requirements: Mapping[str, Requirement] = CLIENT_CATALOGUE,
         monitors: Iterable[BeginMonitor[ClientView]] = MONITORS,
+        *,
+        is_recorded: bool = False,
     ) -> None:
-        self._evidence = Evidence(requirements)
-        self.view = ClientView(Knowledge(header.grace), self._evidence, header.clock == "virtual")
-        self._monitors = Monitors(monitors, self._evidence)
+        self.evidence = Evidence(requirements)
+        self.view = ClientView(Knowledge(header.grace), header.clock == "virtual", is_recorded, is_recorded)
+        self._monitors = Monitors(monitors, self.evidence)
         self._label = label
-        self._has_asked = False
         self._sent_at: deque[int] = deque()
         """When the client sent requests, from the last that is older than `SETTLING_MS` on."""
 
@@ -112,14 +118,16 @@ class ClassicClient:
         """The client sent a request; one that cannot be read is left alone."""
         view = self.view
         view.now = event.time
+        if view.is_recorded:
+            news.begin_recorded_request(view, operation)
         awake_until, read_until, grace = self._awake_until(event.time), event.time, view.knowledge.grace
-        if view.rhythm.callback is None:
+        if view.slow_callback is None:
             awake_until = min(awake_until, view.application.awake_until(event.time, grace))
             read_until = view.application.read_until(event.time, grace)
         if operation.api == "JoinGroup":
             view.read_until = read_until
         view.awake_until = awake_until
-        view.knowledge.settle(read_until if operation.api == "JoinGroup" else awake_until)
+        view.knowledge = view.knowledge.settle(read_until if operation.api == "JoinGroup" else awake_until)
         self._sent_at.append(event.time)
         if operation.api == "JoinGroup":
             if view.refused_on == event.connection:  # it has read that, and keeps the connection
@@ -127,17 +135,13 @@ class ClassicClient:
             view.refused_on = -1
         if "_findings" not in event.body:
             self._monitors.show_before(view, Seen(event, operation))
-        driven.judge_request_of_application(view, operation, event)
+        driven.begin_request(view, operation, event)
         if operation.api == "FindCoordinator":
-            membership.judge_lookup(view, operation, event)
+            news.take_find(view, operation, event)
         if "_findings" not in event.body:
-            if operation.api in GROUP_APIS and not self._has_asked:
-                self._has_asked = True
-                title, expected = "A group request before the lookup", "FindCoordinator first"
-                view.check(view.has_found, "MEMBER-01", operation, title, expected, operation.api)
             if operation.api in REQUESTS:
                 REQUESTS[operation.api](view, operation, event)
-            driven.follow_request(view, operation, event)
+            driven.end_request(view, operation, event)
         if operation.api in GROUP_APIS:
             view.coordinator_connection, view.coordinator_lost = operation.connection, None
         view.outstanding[operation.handle] = operation
@@ -154,24 +158,18 @@ class ClassicClient:
             return
         self._monitors.show_before(view, Seen(event, operation))
         view.outstanding.pop(operation.handle, None)
-        if operation.api == "SyncGroup" and joining.has_expired(view, event.time):
+        if operation.api == "SyncGroup" and view.has_expired(event.time):
             view.doubtful[event.connection] = event.time
         error = event.body.get("error_code", 0)
-        if operation.api == "FindCoordinator":
-            rows = event.body.get("coordinators") or (event.body,)
-            is_found = any(not row["error_code"] for row in rows)
-            view.has_found |= is_found
-            news.note_lookup(view, event, is_found)
-        elif operation.api == "Metadata":
-            learn_metadata(view, event)
-        elif operation.api in RESPONSES:
+        if operation.api in RESPONSES:
             RESPONSES[operation.api](view, operation, event)
         if operation.api == "Heartbeat":
-            news.note_heartbeat_response(view, event)
-            view.forgive("FindCoordinator")
+            view.debts = view.debts_without("FindCoordinator")
         if operation.api in MEMBER_APIS and error not in MOVED:
             view.heard = event.time
-        driven.follow_response(view, operation, event)
+        driven.end_response(view, operation, event)
+        if view.is_recorded:
+            news.end_recorded_response(view, operation)
         if operation.api in EXCHANGE_APIS and event.connection not in view.doubtful:
             view.last_exchange_news = event.sequence
         if first_error(event.body) in news.ELSEWHERE and operation.api in GROUP_APIS:
@@ -181,11 +179,11 @@ class ClassicClient:
 
     def on_loss(self, operation: Operation, event: Event) -> None:
         """The connection ended before the response."""
-        view = self.view
+        view, seen = self.view, Seen(event, operation, is_loss=True)
+        self._monitors.show_before(view, seen)
         view.outstanding.pop(operation.handle, None)
         if operation.connection == view.coordinator_connection and view.coordinator_lost is None:
             view.coordinator_lost = event.time
-        membership.note_loss(view, operation, event)
         if operation.api == "OffsetFetch":
             view.offsets_failed = event.time
         if operation.api in ("Heartbeat", "FindCoordinator") and view.last_sign is not None:
@@ -193,11 +191,14 @@ class ClassicClient:
         news.learn_loss(view, operation, event)
         if operation.api in EXCHANGE_APIS:
             view.last_exchange_news = event.sequence
-        self._monitors.show_after(view, Seen(event, operation, is_loss=True))
+        self._monitors.show_after(view, seen)
 
     def on_other(self, event: Event) -> None:
         """Something happened beside the client's requests."""
         view, seen = self.view, Seen(event, is_foreign=event.member not in ("", self._label))
+        is_result = event.kind is Kind.INTERNAL and event.api == "result" and view.application.command is not None
+        if view.has_doubled and is_result and event.body.get("error", UNSUPPORTED) != UNSUPPORTED:
+            self.evidence.close()
         self._monitors.show_before(view, seen)
         if event.member == self._label:
             driven.follow_application(view, event)
@@ -205,7 +206,7 @@ class ClassicClient:
             view.hung_up.add(event.connection)
             if view.exchange is not None:
                 view.exchange.is_excused = True
-            membership.doubt_assignment(view, event)
+            news.doubt_assignment(view, event)
         if event.kind is Kind.FAULT and event.api == "doubled":
             view.doubtful[event.connection] = event.time
             view.has_doubled = True
@@ -219,30 +220,22 @@ class ClassicClient:
         """The program is asked to end, or ends."""
         view = self.view
         if event.body["state"] == "asked to end":
-            membership.judge_absence(view, event.time)
-            view.asked_to_end, view.standing_at_end = event.time, view.knowledge.latest
-            view.ends_without_coordinator = is_looking_up(view)
+            view.asked_to_end = event.time
         elif event.body["state"] == "ended":
-            view.ended, view.exit_code = event.time, event.body["code"]
+            view.ended = event.time
             if view.has_doubled and view.asked_to_end is None:
-                self._evidence.close()
+                self.evidence.close()
 
     def on_end(self, time: int) -> None:
         """The trace ends."""
-        view = self.view
-        view.knowledge.settle(time)
-        if not membership.is_over(view) and view.last_sign is not None and view.join is not None:
-            membership.judge_silence(view, time)
-            membership.judge_unheard(view, time)
-        joining.tell_unsynced(view)
-        membership.judge_debts(view, time)
-        membership.judge_leaving(view, time)
-        self._monitors.finish(view, time)
-        driven.judge_end_of_application(view, time)
+        self.view.knowledge = self.view.knowledge.settle(time)
+        self._monitors.finish(self.view, time)
+        if self.view.application.held_up is not None:
+            self.evidence.drop_remarks()  # most recommendations say how soon something is done
 
     def verdict(self, events: int) -> TraceVerdict:
         """What was found."""
-        return TraceVerdict(tuple(self._evidence.violations), tuple(self._evidence.checks), events=events)
+        return TraceVerdict(tuple(self.evidence.violations), tuple(self.evidence.checks), events=events)
 
 
 # --- Follows the members in a recording: what their requests to the coordinator show, seen from a place between the
@@ -282,45 +275,18 @@ class RecordedMember:
     known: int = 0
     """How many violations were handed out."""
 
-    def on_request(self, operation: Operation, event: Event) -> None:
-        """The member sent a request."""
-        view = self.client.view
-        if operation.api == "JoinGroup" and view.installed is not None and self._may_have_dropped(operation):
-            view.installed, view.is_installed_doubtful = None, True
-        view.may_have_left = True
-        self.client.on_request(operation, event)
-        if operation.api == "Heartbeat":
-            self._judge_debts(event)
 
-    def _may_have_dropped(self, operation: Operation) -> bool:
-        """Whether the member may have no longer, or never, what it was assigned last: it was reset, or its application
-        has subscribed to other topics meanwhile, so that it refused the assignment."""
-        topics = subscribed_topics(operation)
-        return not operation.body["member_id"] or any(
-            topic not in topics for topic, _ in self.client.view.installed or ()
-        )
+def judge_recorded_debts(view: ClientView, seen: Seen) -> Findings:
+    """A member that sends heartbeats has joined again by now, if it was told to."""
+    for debt in view.debts.values():
+        patience, waited = PATIENCE * view.patience_for(debt.api), seen.event.time - debt.since
+        if debt.api == "JoinGroup" and waited > patience:
+            title, expected = "No JoinGroup follows", f"JoinGroup within {patience} ms"
+            observed = f"none for {waited} ms, but heartbeats"
+            yield build_violation(debt.requirement, seen.event.sequence, title, expected, observed, debt.news)
 
-    def on_response(self, operation: Operation, event: Event) -> None:
-        """The response passed the recorder."""
-        view = self.client.view
-        self.client.on_response(operation, event)
-        if operation.api == "JoinGroup" and view.exchange is not None:
-            view.exchange.has_metadata = True  # it may have come on another connection
-        is_stable = operation.api == "SyncGroup" and view.knowledge.latest.phase is Phase.STABLE
-        view.is_installed_doubtful |= is_stable and view.installed is None
 
-    def _judge_debts(self, event: Event) -> None:
-        """A member that sends heartbeats has joined again by now, if it was told to."""
-        view = self.client.view
-        for requirement, debt in tuple(view.debts.items()):
-            patience = PATIENCE * patience_for(view, debt.api)
-            waited = event.time - debt.since
-            if debt.api == "JoinGroup" and waited > patience:
-                title, expected = "No JoinGroup follows", f"JoinGroup within {patience} ms"
-                observed = f"none for {waited} ms, but heartbeats"
-                found = build_violation(requirement, event.sequence, title, expected, observed, debt.news)
-                view.evidence.violate(found)
-                del view.debts[requirement]
+RECORDED_MONITORS = (*MONITORS, lambda: Monitor[ClientView](after={"Heartbeat request": judge_recorded_debts}))
 
 
 class RecordedMembers:
@@ -352,9 +318,9 @@ class RecordedMembers:
             return
         member.events.append(event)
         if event.kind is Kind.REQUEST:
-            member.on_request(operation, event)
+            member.client.on_request(operation, event)
         elif event.kind is Kind.RESPONSE:
-            member.on_response(operation, event)
+            member.client.on_response(operation, event)
         elif event.kind is Kind.FAULT:
             member.client.on_loss(operation, event)
         yield from self._collect(place, member)
@@ -382,8 +348,7 @@ class RecordedMembers:
 
     def _follow(self, label: str) -> RecordedMember:
         """Begin to follow a member, of which nothing is known."""
-        client = ClassicClient(self._header, label, self.requirements)
-        client.view.is_recorded = client.view.has_found = True
+        client = ClassicClient(self._header, label, self.requirements, RECORDED_MONITORS, is_recorded=True)
         return RecordedMember(client)
 
     def _forget(self, group: str | None) -> None:
@@ -394,27 +359,17 @@ class RecordedMembers:
     def _collect(self, place: tuple[str, str], member: RecordedMember) -> Iterator[ShownViolation]:
         """Count what holds, and yield the violations that are new."""
         label, group = place
-        evidence = member.client.view.evidence
+        evidence = member.client.evidence
         for check in evidence.checks:
             if check.status in PASSING:
                 self.checks[check.requirement, check.status] += 1
                 if check.note:
                     self.notes.setdefault(check.requirement, check.note)
         evidence.checks.clear()
-        member.client.view.rhythm.gaps.clear()
         for violation in evidence.violations[member.known :]:
             title = f"{label} in group {group!r}: {violation.title}"
             yield replace(violation, group=group, title=title), tuple(member.events)
         member.known = len(evidence.violations)
-
-
-def subscribed_topics(operation: Operation) -> frozenset[str]:
-    """The topics that a JoinGroup subscribes to."""
-    found: set[str] = set()
-    for protocol in operation.body["protocols"]:
-        with suppress(ConsumerProtocolError):
-            found.update(decode_subscription(protocol["metadata"]).topics)
-    return frozenset(found)
 
 
 def is_readable(operation: Operation, event: Event) -> bool:

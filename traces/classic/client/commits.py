@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from fencepost.model.assignors.group import TopicPartition
 from fencepost.model.classic.messages import read_offsets, topic_of
 from fencepost.model.errors import Error, error_name
-from fencepost.traces.classic.client.joining import is_fenced_in_background
-from fencepost.traces.classic.client.membership import is_over, patience_for
 from fencepost.traces.classic.client.messages import (
     MOVED,
     NO_GENERATION,
@@ -19,6 +17,7 @@ from fencepost.traces.classic.client.messages import (
     partitions_in,
 )
 from fencepost.traces.classic.client.news import ELSEWHERE
+from fencepost.traces.classic.client.refusals import is_fenced_in_background
 from fencepost.traces.classic.client.view import (
     MIN_PATIENCE_MS,
     ClientView,
@@ -538,7 +537,7 @@ class Commits:
         """The trace ends: what failed was sent again, and every commit that has its response was reported; of a fenced
         one the polls tell (MCOMMIT-15)."""
         end = time if view.asked_to_end is None else view.asked_to_end
-        is_held_up = view.rhythm.lost_since is not None or any(
+        is_held_up = view.lost_since is not None or any(
             end - each.sent_at > MIN_PATIENCE_MS / 2 for each in view.outstanding.values() if each.api != "Fetch"
         )
         if self.again is not None and view.ended is None and not is_held_up:
@@ -554,20 +553,20 @@ class Commits:
 
     def judge_again(self, view: ClientView, owed: OwedCommit, end: int) -> Findings:
         """A commit that the application waits for is not tried again, though nothing else is waited for."""
-        if end - owed.event.time > patience_for(view, "OffsetCommit"):
+        if end - owed.event.time > view.patience_for("OffsetCommit"):
             title, expected = "A commit is not tried again", "OffsetCommit again, or a failure"
             observed = f"neither for {end - owed.event.time} ms"
             yield build_violation("MCOMMIT-14", owed.event.sequence, title, expected, observed, owed.news)
 
     def judge_by_clock(self, view: ClientView, owed: OwedCommit, time: int) -> Findings:
         """An application that has left its group, and assigned its partitions itself, goes on with its auto-commits."""
-        waited, patience = time - owed.event.time, patience_for(view, "OffsetCommit")
-        if waited > patience and (is_over(view) or not view.is_unheard(time, MIN_PATIENCE_MS)):
+        waited, patience = time - owed.event.time, view.patience_for("OffsetCommit")
+        if waited > patience and (view.is_over or not view.is_unheard(time, MIN_PATIENCE_MS)):
             title, expected = "No OffsetCommit follows", f"OffsetCommit within {patience} ms"
             yield build_violation(
                 "MCOMMIT-17", owed.event.sequence, title, expected, f"none for {waited} ms", owed.news
             )
-        elif not is_over(view):
+        elif not view.is_over:
             note = f"{owed.news}, and no OffsetCommit came within {waited} ms; the client may take {patience} ms"
             yield leave_open("MCOMMIT-17", owed.event.sequence, note)
 

@@ -17,7 +17,6 @@ from fencepost.traces.classic.client.messages import (
     out_of_range,
     read_partition,
 )
-from fencepost.traces.classic.client.news import has_no_coordinator
 from fencepost.traces.classic.client.view import POSITION_APIS, ClientView, Phase
 from fencepost.traces.client_judge.judge import build_violation
 from fencepost.traces.client_judge.monitors import Finding, Findings, Monitor, Seen, build_pass, check
@@ -326,7 +325,7 @@ class Draining:
             self.empty_since.clear()  # a client may send no other fetch before the response to that
             return
         open_ones = view.fetches_outstanding()
-        is_cut_off = has_no_coordinator(view, event.time) or view.is_backing_off(event.time)
+        is_cut_off = view.has_no_coordinator(event.time) or view.is_backing_off(event.time)
         is_cut_off |= any(each.api in POSITION_APIS for each in view.outstanding.values())
         metadata = (each for each in view.outstanding.values() if each.api == "Metadata")
         is_cut_off |= any(event.time - each.sent_at > MAX_WAIT_MS for each in metadata)
@@ -495,9 +494,8 @@ def led_by_silent_nodes(view: ClientView, installed: frozenset[TopicPartition], 
 def is_cut_off(view: ClientView, end: int) -> bool:
     """Whether the client cannot find its coordinator, or has not had the time to go on since, or OffsetFetch has
     failed."""
-    rhythm = view.rhythm
-    is_found_late = rhythm.found_at is not None and end - rhythm.found_at <= PROGRESS_MS
-    return rhythm.lost_since is not None or is_found_late or view.is_backing_off(end)
+    is_found_late = view.found_at is not None and end - view.found_at <= PROGRESS_MS
+    return view.lost_since is not None or is_found_late or view.is_backing_off(end)
 
 
 def is_held_up(view: ClientView, end: int) -> bool:

@@ -3,126 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from fencepost.model.errors import error_name
+from fencepost.model.errors import Error
 from fencepost.traces.classic.client.application import Application
-from fencepost.traces.classic.client.joining import judge_told_error, note_error, refusal_in
-from fencepost.traces.classic.client.messages import (
-    UNSUPPORTED,
-    error_in,
-    first_error,
-    out_of_range,
-    partitions_in,
-    read_committed,
-)
-from fencepost.traces.classic.client.news import (
-    MAY_REJOIN,
-    has_been_lost,
-    is_looking_up,
-    judge_clocks,
-    judge_end_of_idleness,
-    judge_slow_callback,
-    note_overdue_poll,
-    note_slow_callback,
-    subscribed_topics,
-)
-from fencepost.traces.classic.client.view import EXCHANGE_APIS, ClientView, Debt, Phase, Standing, has_no_generation
-from fencepost.traces.client_judge.judge import build_violation
+from fencepost.traces.classic.client.messages import UNSUPPORTED, error_in, out_of_range, partitions_in, read_committed
+from fencepost.traces.classic.client.news import subscribed_topics
+from fencepost.traces.classic.client.refusals import RETRIED, refusal_in
+from fencepost.traces.classic.client.view import SLOW_MS, ClientView, Debt, Standing, has_no_generation
 from fencepost.traces.events import Event, Kind, Operation
-
-# --- The end of a driven client: LeaveGroup of one that is asked to, or not polled, and the end of its trace.
-
-LEAVING_MS = 3_000
-"""How late a client that is not polled may leave."""
-MIN_POLLS = 10
-"""The polls after which a failure should have reached the application."""
-
-
-def judge_leave_of_application(view: ClientView, application: Application, operation: Operation, event: Event) -> None:
-    """LeaveGroup comes since the application closes, or since it has not polled for too long."""
-    judge_leave_in_callback(view, operation, event)
-    if application.is_ending or application.has_ended or view.is_ending:
-        return
-    idle = application.idle_time(event.time)
-    judge_clocks(view, operation, event)
-    if event.time - application.began <= view.knowledge.grace:  # it may have left before that
-        idle = max(idle, application.last_unpolled, application.last_busy)
-    if not application.has_interval:
-        return  # it has another reason
-    limit = view.earliest_timeout
-    if idle > limit:
-        view.evidence.hold("HBT-06", event.sequence)
-    elif application.held_up_time(event.time) <= limit and not has_left_late(view, event.time):
-        title, expected = "A client leaves that is polled", "no LeaveGroup"
-        requirement = "HBT-15" if has_been_lost(view, event.time) else "HBT-09"
-        view.violate(requirement, operation, title, expected, f"LeaveGroup {idle} ms after the last poll")
-
-
-def has_left_late(view: ClientView, time: int) -> bool:
-    """Whether the client may have left while it was not polled, though its LeaveGroup comes now: without a connection,
-    that waits for one, which is only made in a poll. A member that has left sends no heartbeats."""
-    return view.may_have_left and time - view.rhythm.last > view.knowledge.grace
-
-
-def judge_leave_in_callback(view: ClientView, operation: Operation, event: Event) -> None:
-    """LeaveGroup of a client that is asked to leave comes after its callback, which may take long (MEMBER-22)."""
-    if view.rhythm.callback is None or not view.application.is_ending:
-        return
-    begun, takes = view.rhythm.callback
-    title, expected = "LeaveGroup during the callback", f"LeaveGroup {takes} ms after the callback began"
-    waited = event.time - begun
-    view.check(waited >= takes - view.knowledge.grace, "MEMBER-22", operation, title, expected, f"{waited} ms after")
-
-
-def judge_end_of_application(view: ClientView, time: int) -> None:
-    """The trace of a driven client ends."""
-    application, evidence = view.application, view.evidence
-    if not application.is_driven:
-        return
-    end_manual_assignment(view, application, time)
-    if application.refused is not None and application.polls_since >= MIN_POLLS:
-        told = application.refused
-        title = f"What {told.api} got does not reach the application"
-        expected, observed = "a poll that fails", f"{application.polls_since} polls that do not"
-        news = f"{told.api} got {error_name(first_error(told.body))} at {told.time} ms"
-        evidence.violate(build_violation(application.refusal, told.sequence, title, expected, observed, news))
-    exchange = view.exchange
-    if exchange is not None and exchange.is_late and time - exchange.time > view.knowledge.grace:
-        evidence.hold("MEMBER-29", exchange.sequence)
-    judge_idleness(view, application, time)
-    if application.held_up is not None:
-        evidence.drop_remarks()  # most recommendations say how soon something is done
-
-
-def end_manual_assignment(view: ClientView, application: Application, time: int) -> None:
-    """The application has not assigned its partitions itself any more."""
-    if application.manual_since is None:
-        return
-    if time - application.manual_since > view.knowledge.grace:
-        for requirement in ("MEMBER-26", "CALLBACK-18"):
-            view.evidence.hold(requirement, 0)
-    application.manual_since, application.owned = None, frozenset()
-
-
-def judge_idleness(view: ClientView, application: Application, time: int) -> None:
-    """A dynamic member whose application has not polled for longer than its poll interval has left."""
-    since = max(application.idle_since or 0, view.exchange.time if view.exchange is not None else 0)
-    idle = 0 if application.idle_since is None else time - since
-    is_member = view.knowledge.latest.phase is Phase.STABLE and view.left is None and view.instance is None
-    is_member &= application.has_interval and not view.is_ending
-    limit = view.rebalance_timeout + LEAVING_MS
-    if is_member and view.join is not None and idle > limit and not waits_for_connection(view, since + limit):
-        title, expected = "A client stays that is not polled", f"LeaveGroup after {view.rebalance_timeout} ms"
-        sequence, observed = view.join.handle - 1, f"none for {idle} ms"
-        view.evidence.violate(build_violation("HBT-06", sequence, title, expected, observed))
-
-
-def waits_for_connection(view: ClientView, time: int) -> bool:
-    """Whether the client had lost its connection by then, and may have left: LeaveGroup waits for another one, which
-    some make in a poll alone. One that stays sends heartbeats."""
-    return view.coordinator_lost is not None and view.coordinator_lost <= time
-
-
-GROUP_APIS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup"})
 
 
 def follow_application(view: ClientView, event: Event) -> None:
@@ -146,11 +33,11 @@ def follow_application(view: ClientView, event: Event) -> None:
     if not application.is_driven:
         return
     if application.command is not None:
-        note_overdue_poll(view, application, event.time)
+        note_overdue_poll(view, event.time)
     if event.kind is Kind.CALLBACK or (event.kind is Kind.INTERNAL and event.api in ("command", "result")):
-        judge_slow_callback(view, event)
+        takes = event.body.get("takes_ms", 0)
+        view.slow_callback = (event.time, takes) if event.kind is Kind.CALLBACK and takes >= SLOW_MS else None
     if event.kind is Kind.CALLBACK:
-        note_slow_callback(view, event)
         take_callback(view, event)
     elif event.kind is Kind.POLL:
         application.take_records(event)
@@ -199,8 +86,13 @@ def learn_written(view: ClientView, event: Event) -> None:
 
 def begin_command(view: ClientView, application: Application, event: Event) -> None:
     """The application does something."""
-    judge_end_of_idleness(view, application, event)
-    judge_idleness(view, application, event.time)
+    if application.idle_since is not None and view.join is not None:
+        if view.stops_silently(event.time):
+            news = "its application did not poll"
+            standing = Standing("", requirement="HBT-08", news=news, sequence=event.sequence, time=event.time)
+            view.leave_silently(standing)
+        elif application.has_interval and application.unpolled_time(event.time) > view.earliest_timeout:
+            view.may_have_left = True
     if event.body["do"] == "poll":
         application.last_unpolled = application.idle_time(event.time)
         application.poll_due = event.time + event.body["ms"] if "ms" in event.body else None
@@ -209,7 +101,7 @@ def begin_command(view: ClientView, application: Application, event: Event) -> N
     application.last_idle = 0 if application.idle_since is None else event.time - application.idle_since
     application.command, application.began, application.idle_since = event.body, event.time, None
     application.command_sequence = event.sequence
-    application.began_without_coordinator = is_looking_up(view)
+    application.began_without_coordinator = view.is_looking_up
     application.returned = 0
     if event.body["do"] == "assign":
         application.manual_since = event.time
@@ -221,17 +113,14 @@ def end_command(view: ClientView, application: Application, event: Event) -> Non
     """The application is done with what it did."""
     command = application.command
     assert command is not None
-    if view.has_doubled and event.body.get("error", UNSUPPORTED) != UNSUPPORTED:
-        view.evidence.close()
     application.in_callback = None
     if command["do"] == "poll" and "error" in event.body:
-        judge_told_error(view, application, event)
+        application.passing.clear()
     application.has_asked_in_callback = False
     match command["do"]:
         case "poll":
-            end_poll(view, application, event)
             application.note_end_of_poll(event)
-            if application.overdue_time(event.time) > view.knowledge.grace and view.rhythm.callback is None:
+            if application.overdue_time(event.time) > view.knowledge.grace:
                 application.held_up = event.time - application.overdue_time(event.time), event.time
         case "subscribe" | "assign" | "close" | "unsubscribe" if event.body.get("error") != UNSUPPORTED:
             end_membership(view, application, command, event)
@@ -264,7 +153,8 @@ def end_membership(view: ClientView, application: Application, command: Mapping[
             news = "it unsubscribed"
             view.leave_silently(Standing(None, news=news, sequence=event.sequence, time=event.time))
             view.has_left_silently = True
-        end_manual_assignment(view, application, event.time)
+        if application.manual_since is not None:
+            application.manual_since, application.owned = None, frozenset()
 
 
 def subscribe(view: ClientView, application: Application, command: Mapping[str, Any], event: Event) -> None:
@@ -279,29 +169,20 @@ def subscribe(view: ClientView, application: Application, command: Mapping[str, 
         view.owe(Debt("MEMBER-27", "JoinGroup", event.time, event.sequence, news))
 
 
-def end_poll(view: ClientView, application: Application, event: Event) -> None:
-    """A poll returns, or fails."""
-    if application.refused is not None:
-        application.polls_since += 1
-        if "error" in event.body:
-            view.evidence.hold(application.refusal, event.sequence)
-            application.refused = None
-    if view.rebalance_timeout and event.time - application.began > view.rebalance_timeout and view.left is None:
-        view.evidence.hold("HBT-09", event.sequence)
-
-
-def judge_request_of_application(view: ClientView, operation: Operation, event: Event) -> None:
-    """A request arrives whose client is driven; the state is that before it."""
+def note_overdue_poll(view: ClientView, time: int) -> None:
+    """A client that is held up in a poll for as long as its poll interval may leave as one that is not polled."""
     application = view.application
-    if not application.is_driven:
+    if application.has_interval and view.join is not None:
+        view.may_have_left |= application.overdue_time(time) > view.earliest_timeout
+
+
+def begin_request(view: ClientView, operation: Operation, event: Event) -> None:
+    """A request of a driven client arrives: first what it says of its application."""
+    application = view.application
+    if not application.is_driven or view.is_by_hand(event.time):
         return
-    since = application.manual_since
-    if since is not None and operation.api in GROUP_APIS and since + view.knowledge.grace < event.time:
-        title, expected = "A request of a member without a subscription", "no request of a member"
-        view.violate("MEMBER-26", operation, title, expected, operation.api)
-    elif operation.api == "JoinGroup":
-        note_overdue_poll(view, application, event.time)
-        judge_timeouts(view, application, operation)
+    if operation.api == "JoinGroup":
+        note_overdue_poll(view, event.time)
         application.in_callback = application.committing_since = None
         application.kept = frozenset()
         if not view.is_ending and view.protocols and not view.is_cooperative and application.has_been_assigned:
@@ -309,85 +190,51 @@ def judge_request_of_application(view: ClientView, operation: Operation, event: 
                 application.owned = frozenset()  # whether it was told that is CALLBACK-11
             application.kept = application.owned
         application.revoked = frozenset()
-        judge_silent_retry(view, application, operation)
         application.has_ended = application.has_asked = False
         application.assignments.clear()
-        if application.refused is not None and application.refused.api == "OffsetFetch":
-            application.refused = None  # nobody waits for it any more
     elif operation.api == "OffsetCommit":
-        if application.committing_since is None and (view.rebalance_told is not None or view.growth or view.debts):
+        has_reason = view.rebalance_told is not None or view.growth is not None or bool(view.debts)
+        if application.committing_since is None and has_reason:
             application.committing_since = event.time
-    elif operation.api == "LeaveGroup":
-        judge_leave_of_application(view, application, operation, event)
 
 
-def judge_timeouts(view: ClientView, application: Application, operation: Operation) -> None:
-    """JoinGroup has the timeouts that the client has."""
-    body, told = operation.body, application.timeouts
-    if told:
-        sent = {"session": body["session_timeout_ms"], "rebalance": body.get("rebalance_timeout_ms", told["rebalance"])}
-        title = "JoinGroup has other timeouts than the client"
-        is_right = sent == {"session": told["session"], "rebalance": told["rebalance"]}
-        view.check(is_right, "MEMBER-03", operation, title, f"{dict(told)}", f"{sent}")
-
-
-def judge_silent_retry(view: ClientView, application: Application, operation: Operation) -> None:
-    """A fenced member does not join again before its application was told."""
-    if application.refused is not None and application.refusal == "MEMBER-19":
-        title, expected = "A fenced member joins again silently", "an error for the application first"
-        view.violate("MEMBER-19", operation, title, expected, "JoinGroup")
-
-
-def follow_request(view: ClientView, operation: Operation, event: Event) -> None:
-    """A request of a driven client was judged; the state is that after it."""
+def end_request(view: ClientView, operation: Operation, event: Event) -> None:
+    """A request of a driven client has arrived."""
     application = view.application
     if not application.is_driven:
         return
     if operation.api == "JoinGroup" and application.wanted is not None:
-        sent = subscribed_topics(view)
-        if sent != application.wanted and event.time - application.wanted_since <= view.knowledge.grace:
-            return  # it may have been made before
-        if view.has_unread_subscription:
+        is_other = subscribed_topics(view) != application.wanted
+        if not is_other or event.time - application.wanted_since > view.knowledge.grace:  # else it was made before
             application.wanted = None
-            return
-        title, expected = "JoinGroup has another subscription", ", ".join(sorted(application.wanted))
-        view.check(sent == application.wanted, "MEMBER-27", operation, title, expected, ", ".join(sorted(sent)))
-        application.wanted = None
     elif operation.api == "LeaveGroup" and not (application.is_ending or application.has_ended or view.is_ending):
         requirement, news = "HBT-08", "it left, since the application did not poll"
         if not application.has_interval:
             requirement, news = "", "it left by itself"
         standing = Standing("", requirement=requirement, news=news, sequence=event.sequence, time=event.time)
-        view.knowledge.learn(standing)
-        view.knowledge.show(event.sequence)
+        view.knowledge = view.knowledge.learn(standing).show(event.sequence)
 
 
-def follow_response(view: ClientView, operation: Operation, event: Event) -> None:
+def end_response(view: ClientView, operation: Operation, event: Event) -> None:
     """A response to a driven client leaves the cluster."""
     application, error = view.application, event.body.get("error_code", 0)
     if not application.is_driven:
         return
-    is_told_otherwise = application.refusal == "MEMBER-38" and not error_in(event)
-    is_told_otherwise &= application.polls_since < MIN_POLLS
-    if application.refused is not None and is_told_otherwise and application.refused.api == operation.api:
-        application.refused = None  # it asked again, and was told: what was refused once may be tried again
     if operation.api == "Fetch":
         for partition in out_of_range(event, view.topic_names):  # it begins where the reset policy says
             application.positions.pop(partition, None)
             application.out_of_range.add(partition)
             application.sought.discard(partition)
-    refusal = refusal_in(view, operation, event)
-    note_error(view, application, operation, event)
-    if operation.api == "SyncGroup" and not error and not refusal:
+    if operation.api in RETRIED:
+        told = error_in(event)
+        application.passing[operation.api] = Error(told).name if told in RETRIED[operation.api] else ""
+    if operation.api == "FindCoordinator" and error_in(event) == Error.GROUP_AUTHORIZATION_FAILED:
+        application.lookup_refused = event.sequence
+    if operation.api == "SyncGroup" and not error and not refusal_in(view, operation, event):
         if not application.has_callbacks:
             application.positions.clear()  # it begins again at what is committed
         if view.installed is not None:
             application.assignments.append(view.installed)
-    elif operation.api in EXCHANGE_APIS and error in MAY_REJOIN:
-        return
-    elif refusal:
-        if application.refused is None:
-            application.refused, application.polls_since, application.refusal = event, 0, refusal
     elif operation.api == "OffsetFetch":
-        told = read_committed(event.body, view.topic_names)
-        application.starts |= {partition: offset for partition, offset in told if offset >= 0}
+        rows = read_committed(event.body, view.topic_names)
+        application.starts |= {partition: offset for partition, offset in rows if offset >= 0}

@@ -1,357 +1,327 @@
-"""Heartbeats, commits and LeaveGroup: the requests with a membership, held against the knowledge of the client."""
+"""Requests of a member, what it owes, and how it leaves, held against what the client may know of its membership:
+monitors."""
 
 import signal
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 
+from fencepost.model.assignors.consumer_protocol import ConsumerProtocolError, decode_assignment
 from fencepost.model.classic.messages import read_offsets
-from fencepost.traces.classic.client.joining import judge_instance, judge_reason, requirement_of_sync
-from fencepost.traces.classic.client.messages import NO_GENERATION, describe_id, describe_partitions, generation_in
-from fencepost.traces.classic.client.news import RESETS, is_looking_up, judge_clocks, note_heartbeat
-from fencepost.traces.classic.client.view import MIN_PATIENCE_MS, ClientView, Debt, Phase, Standing, has_membership
+from fencepost.traces.classic.client.joins import INSTANCE_VERSIONS, JOIN_CHECKS, judge_instance, judge_reasons
+from fencepost.traces.classic.client.messages import (
+    NO_GENERATION,
+    UNSUPPORTED,
+    describe_id,
+    describe_partitions,
+    generation_in,
+)
+from fencepost.traces.classic.client.news import RESETS
+from fencepost.traces.classic.client.view import (
+    MIN_PATIENCE_MS,
+    ClientView,
+    Debt,
+    Standing,
+    blame_request,
+    check_request,
+)
 from fencepost.traces.client_judge.judge import build_violation
-from fencepost.traces.events import Event, Operation
+from fencepost.traces.client_judge.monitors import (
+    BeginMonitor,
+    Finding,
+    Findings,
+    Finish,
+    Monitor,
+    Reaction,
+    Seen,
+    build_pass,
+    check,
+    leave_open,
+)
+from fencepost.traces.events import Operation
+from fencepost.traces.verdict import CheckResult, CheckStatus
 
-RESTING_MS = 1_200
-"""When a member that would join again of its own accord has done so."""
-PATIENCE_MS = 3_000
-"""How long after its session timeout a client may take to look for the coordinator."""
+MAX_CLOSING_MS = 10_000
+"""How long a client may take to close after its LeaveGroup failed."""
+GROUP_APIS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup"})
 
 
-def judge_heartbeat(view: ClientView, operation: Operation, event: Event) -> None:
-    """A Heartbeat arrives."""
-    if operation.version >= 3:
-        judge_instance(view, operation)
-    if is_joining(view, operation, event):
+def judge_heartbeat(view: ClientView, seen: Seen) -> Findings:
+    """A Heartbeat arrives: of a membership that the client has, and not while it joins."""
+    operation = seen.request
+    if view.is_joining(operation):
         title, expected = "Heartbeat while JoinGroup has no response", "no heartbeat"
-        view.violate("HBT-04", operation, title, expected, "Heartbeat")
-        return
-    standing = find_standing(view, operation)
-    sequence = operation.handle - 1
-    if standing is None:
-        judge_stale(view, operation, "HBT-02", "HBT-04")
-        return
-    view.evidence.hold("HBT-02", sequence)
-    view.has_sign_while_waiting = True
-    if standing.phase is Phase.JOINED:
-        view.evidence.hold("HBT-03", sequence)
-    latest = view.knowledge.latest
-    if latest.requirement == "MEMBER-14" and latest.generation == standing.generation:
-        view.evidence.hold("MEMBER-14", sequence)
-    if view.rebalance_told is not None and event.time > view.rebalance_told + view.knowledge.grace:
-        view.evidence.hold("HBT-05", sequence)
-    note_sign(view, operation, event)
-    judge_rest(view, operation, event)
-    note_heartbeat(view, operation, event)
-    judge_clocks(view, operation, event)
+        yield blame_request("HBT-04", operation, title, expected, "Heartbeat")
+    elif view.standing_of(operation) is None:
+        yield judge_stale(view, operation, "HBT-02", "HBT-04")
+    else:
+        yield build_pass("HBT-02", operation.handle - 1)
 
 
-def judge_rest(view: ClientView, operation: Operation, event: Event) -> None:
-    """A cooperative member that kept everything in a rebalance does not ask for another one."""
-    exchange = view.exchange
-    if not view.is_cooperative or exchange is None or view.rounds < 2 or view.given_up:
-        return
-    if exchange.is_synced and event.time - exchange.time > RESTING_MS and view.rebalance_told is None:
-        view.evidence.hold("COOP-05", event.sequence)
-
-
-def judge_commit(view: ClientView, operation: Operation, event: Event) -> None:
+def judge_commit(view: ClientView, seen: Seen) -> Findings:
     """An OffsetCommit of the group arrives."""
-    application = view.application
-    if view.join is None or application.has_ended:
-        return  # an application without a subscription
-    if operation.version >= 7 and operation.body["member_id"]:
-        judge_instance(view, operation)
-    if is_joining(view, operation, event):
-        title, expected = "OffsetCommit while JoinGroup has no response", "no commit"
-        view.violate("MCOMMIT-08", operation, title, expected, "OffsetCommit")
+    operation, open_one = seen.request, view.exchange_outstanding()
+    if view.is_no_member:
         return
-    open_one = view.exchange_outstanding()
-    if open_one is not None and open_one.connection == operation.connection:
-        title, expected = "OffsetCommit while SyncGroup has no response", "no commit"
-        view.violate("MCOMMIT-08", operation, title, expected, "OffsetCommit")
+    is_syncing = open_one is not None and open_one.connection == operation.connection
+    if view.is_joining(operation) or is_syncing:
+        waiting = "JoinGroup" if view.is_joining(operation) else "SyncGroup"
+        title, expected = f"OffsetCommit while {waiting} has no response", "no commit"
+        yield blame_request("MCOMMIT-08", operation, title, expected, "OffsetCommit")
         return
-    standing = find_standing(view, operation)
+    standing = view.standing_of(operation)
     if standing is None:
-        judge_stale(view, operation, "MCOMMIT-03", "MCOMMIT-11")
+        yield judge_stale(view, operation, "MCOMMIT-03", "MCOMMIT-11")
         return
-    view.evidence.hold("MCOMMIT-03", operation.handle - 1)
+    yield build_pass("MCOMMIT-03", operation.handle - 1)
     committed = frozenset(partition for partition, _ in read_offsets(operation.body, view.topic_names))
-    allowed = view.knowledge.allowed_partitions() | standing.assignment | view.given_up
+    allowed = view.knowledge.shown_by(operation).allowed_partitions() | standing.assignment | view.given_up
     observed = describe_partitions(committed)
     if any(topic in view.foreign_topics for topic, _ in committed):
         title, expected = "Commit of a topic that is not subscribed", "the assignment is not applied"
-        view.violate("MEMBER-20", operation, title, expected, observed)
+        yield blame_request("MEMBER-20", operation, title, expected, observed)
     elif view.knowledge.latest.requirement != "MEMBER-20":  # else it has what it must not apply
         title, expected = "The commit covers partitions that are not assigned", describe_partitions(allowed)
-        view.check(committed <= allowed, "MCOMMIT-18", operation, title, expected, observed)
-    note_sign(view, operation, event)
+        yield check_request(view, committed <= allowed, "MCOMMIT-18", operation, title, expected, observed)
 
 
-def judge_leave(view: ClientView, operation: Operation, event: Event) -> None:
-    """A LeaveGroup arrives: from now on the client is in no group."""
-    application = view.application
-    if not view.is_ending and application.is_ending:
-        judge_absence(view, application.began)
-    view.left = operation
-    if view.instance is not None:
-        title, expected = "A static member leaves by itself", "no LeaveGroup"
-        view.violate("MEMBER-23", operation, title, expected, "LeaveGroup")
-    for row in operation.body.get("members") or ():
-        if row.get("reason"):
-            judge_reason(view, operation, row["reason"])
-    if view.exchange is not None:
-        view.exchange.is_excused = True
-    view.forgive("JoinGroup")
-    view.last_sign = view.installed = None
-    standing = Standing(None, news="it left the group", sequence=event.sequence, time=event.time)
-    view.knowledge.learn(standing)
-    view.knowledge.show(event.sequence)
-
-
-def is_joining(view: ClientView, operation: Operation, event: Event) -> bool:
-    """Whether the request was certainly sent after a JoinGroup that has no response."""
-    open_one = view.exchange_outstanding()
-    if open_one is None or open_one.api != "JoinGroup":
-        return False
-    return open_one.connection == operation.connection or open_one.sent_at + view.knowledge.grace < event.time
-
-
-def find_standing(view: ClientView, operation: Operation) -> Standing | None:
-    """The standing by which the client sent the request; all news before that has arrived."""
-    member_id, generation = operation.body["member_id"], generation_in(operation)
-    found = view.knowledge.find(member_id, generation)
-    if found is not None:
-        same = (one for one in view.knowledge.standings if has_membership(one, member_id, generation))
-        view.knowledge.show(next(same).sequence)
-    return found
-
-
-def judge_stale(view: ClientView, operation: Operation, stale: str, memberless: str) -> None:
+def judge_stale(view: ClientView, operation: Operation, stale: str, memberless: str) -> Finding:
     """A request carries a membership that the client does not have: `stale` is broken if it has another one,
     `memberless` if it has none, or what says that it has none any more."""
-    knowledge = view.knowledge
-    certain = knowledge.standings[0]
+    knowledge, certain = view.knowledge, view.knowledge.standings[0]
     sent = operation.body["member_id"], generation_in(operation)
     observed = f"{operation.api} of generation {sent[1]} as {describe_id(sent[0])}"
     requirement = stale
     if sent[1] == NO_GENERATION or all(each.generation == NO_GENERATION for each in knowledge.standings):
-        has_kept = operation.api == "Heartbeat" and certain.requirement in RESETS
-        has_kept &= sent[1] != NO_GENERATION
-        requirement = certain.requirement if has_kept else memberless
-        expected = f"no {operation.api}: it has no generation"
+        has_kept = operation.api == "Heartbeat" and certain.requirement in RESETS and sent[1] != NO_GENERATION
+        requirement, expected = (
+            certain.requirement if has_kept else memberless,
+            f"no {operation.api}: it has no generation",
+        )
     else:
         current = next(each for each in reversed(knowledge.standings) if each.generation != NO_GENERATION)
         expected = f"generation {current.generation} as {describe_id(current.member_id)}"
         expected += f", or no {operation.api}" if current is not knowledge.latest else ""
     title = f"{operation.api} of a membership that is over" if knowledge.had(*sent) else f"{operation.api} of nobody"
-    view.violate(requirement, operation, title, expected, observed, knowledge.latest.news)
+    return blame_request(requirement, operation, title, expected, observed, knowledge.latest.news)
 
 
-def unheard_heartbeat(view: ClientView, time: int, milliseconds: int) -> Operation | None:
-    """A heartbeat that has had no response for so long, None if there is none."""
-    waiting = (each for each in view.outstanding.values() if each.api == "Heartbeat")
-    return next((each for each in waiting if time - each.sent_at > milliseconds), None)
+def judge_request_by_hand(view: ClientView, seen: Seen) -> Findings:
+    """An application that has assigned its partitions itself has no member."""
+    if view.is_by_hand(seen.event.time):
+        title, expected = "A request of a member without a subscription", "no request of a member"
+        yield blame_request("MEMBER-26", seen.request, title, expected, seen.request.api)
 
 
-def judge_lookup(view: ClientView, operation: Operation, event: Event) -> None:
-    """A client whose heartbeats have no response looks for the coordinator again."""
-    view.pay("FindCoordinator", event.sequence)
-    if view.session_timeout and unheard_heartbeat(view, event.time, view.session_timeout // 2) is not None:
-        view.evidence.hold("HBT-11", event.sequence)
+def judge_by_hand(view: ClientView, time: int) -> Findings:
+    """An assignment by hand is over, or the trace: it has lasted for a while, and there was nothing to blame."""
+    since = view.application.manual_since
+    if since is not None and time - since > view.knowledge.grace:
+        yield build_pass("MEMBER-26", 0)
+        yield build_pass("CALLBACK-18", 0)
 
 
-def doubt_assignment(view: ClientView, event: Event) -> None:
-    """A connection ends: the response to SyncGroup that left on it a moment ago, and that the application has not been
-    told of, may never be read."""
-    latest, application = view.knowledge.latest, view.application
-    is_told = not application.assignments
-    if is_told or latest.phase is not Phase.STABLE or event.connection != view.coordinator_connection:
+def judge_end_by_hand(view: ClientView, seen: Seen) -> Findings:
+    """The application unsubscribes or closes."""
+    if view.application.is_ending and seen.event.body.get("error") != UNSUPPORTED:
+        yield from judge_by_hand(view, seen.event.time)
+
+
+@dataclass(slots=True)
+class FirstRequest:
+    """The first request to the coordinator of a group comes after a lookup (MEMBER-01)."""
+
+    has_asked: bool = False
+
+    def judge(self, view: ClientView, seen: Seen) -> Findings:
+        """A request to the coordinator arrives."""
+        if not self.has_asked:
+            self.has_asked, api = True, seen.request.api
+            title, expected = "A group request before the lookup", "FindCoordinator first"
+            yield check_request(view, view.has_found, "MEMBER-01", seen.request, title, expected, api)
+
+
+def watch_first_request() -> Monitor[ClientView]:
+    """The first request."""
+    own = FirstRequest()
+    return Monitor(before={f"{api} request": own.judge for api in (*GROUP_APIS, "OffsetCommit", "OffsetFetch")})
+
+
+def judge_unread_assignment(view: ClientView, seen: Seen) -> Findings:
+    """An assignment comes to a client of which nobody knows what it subscribes to."""
+    is_late = view.exchange is not None and view.has_left
+    if seen.event.body.get("error_code") or is_late or not view.has_unread_subscription:
         return
-    if event.time - latest.time <= view.knowledge.grace:
-        view.installed, view.is_installed_doubtful = None, True
+    with suppress(ConsumerProtocolError):
+        topics = {topic for topic, _ in decode_assignment(seen.event.body.get("assignment") or b"")}
+        if not all(view.application.matches(topic) for topic in topics):
+            note = "the subscription cannot be read (WIRE-01), so nobody knows what is outside of it"
+            yield leave_open("MEMBER-20", seen.event.sequence, note)
 
 
-def note_loss(view: ClientView, operation: Operation, event: Event) -> None:
-    """The connection of a heartbeat ends that has had no response for long: the client looks for the coordinator."""
-    waited = event.time - operation.sent_at
-    is_member = view.last_sign is not None and not view.is_ending
-    if operation.api == "Heartbeat" and is_member and waited > view.session_timeout // 2 > 0:
-        news = f"a Heartbeat had no response for {waited} ms"
-        view.owe(Debt("HBT-11", "FindCoordinator", event.time, event.sequence, news))
+# --- Debts.
 
 
-def judge_unheard(view: ClientView, time: int) -> None:
-    """A client has not waited for the response to a heartbeat for much longer than its session timeout."""
-    unheard = unheard_heartbeat(view, time, view.session_timeout + PATIENCE_MS)
-    if unheard is not None:
-        title, expected = "A client whose heartbeats have no response waits", "FindCoordinator"
-        observed = f"none for {time - unheard.sent_at} ms"
-        view.violate("HBT-11", unheard, title, expected, observed)
+def judge_payment(view: ClientView, seen: Seen) -> Findings:
+    """A request pays what was owed with it."""
+    for debt in view.debts.values():
+        if debt.api == seen.request.api and debt.sequence < seen.event.sequence:
+            yield build_pass(debt.requirement, seen.event.sequence)
 
 
-def note_sign(view: ClientView, operation: Operation, event: Event) -> None:
-    """The coordinator sees a sign of life of a stable member."""
-    if view.last_sign is None:
-        return
-    if operation.api == "Heartbeat":
-        judge_gap(view, operation, event.time)
-    view.last_sign = event.time
-
-
-def judge_gap(view: ClientView, operation: Operation, time: int) -> None:
-    """No more than a session timeout has passed since the last sign of life."""
-    if view.last_sign is None or not view.session_timeout:
-        return
-    waiting = (each for each in view.outstanding.values() if each.api in ("Heartbeat", "FindCoordinator"))
-    if any(time - each.sent_at > view.session_timeout // 2 for each in waiting):
-        return  # the next one waits for its response, or for the coordinator to be found
-    application = view.application
-    if application.held_up is not None and application.held_up[1] > view.last_sign:
-        return
-    gap, allowed = time - view.last_sign, view.session_timeout + view.knowledge.grace
-    requirement = "HBT-01" if view.rebalance_told is None else "HBT-05"
-    title, expected = "Heartbeats are too rare", f"one in {view.session_timeout} ms"
-    if gap > allowed:
-        view.violate(requirement, operation, title, expected, f"none for {gap} ms", view.knowledge.latest.news)
-    elif requirement == "HBT-01":
-        view.evidence.hold(requirement, operation.handle - 1)
-
-
-def judge_silence(view: ClientView, time: int) -> None:
-    """A stable member has not been silent for too long when the trace ends."""
-    assert view.join is not None
-    allowed = view.session_timeout + view.knowledge.grace
-    if view.last_sign is not None and time - view.last_sign > allowed:
-        judge_gap(view, view.join, time)
-
-
-# --- The end of a client and of its trace: leaving, and debts.
-
-MAX_CLOSING_MS = 10_000
-"""How long a client may take to close after its LeaveGroup failed."""
-
-
-def judge_debts(view: ClientView, time: int) -> None:
-    """What the client owes is overdue, or the trace ends too early to say so."""
-    if is_over(view):
+def judge_absence(view: ClientView, time: int) -> Findings:
+    """The client is asked to end: a JoinGroup whose time had passed until then is missing, however it goes on."""
+    if view.is_excused_from_absence(time) or view.is_unheard(time, MIN_PATIENCE_MS):
         return
     for debt in view.debts.values():
-        patience = patience_for(view, debt.api)
-        if time - debt.since > patience and not view.is_unheard(time, MIN_PATIENCE_MS):
-            title, expected = f"No {debt.api} follows", f"{debt.api} within {patience} ms"
-            observed = f"none for {time - debt.since} ms"
-            view.evidence.violate(
-                build_violation(debt.requirement, debt.sequence, title, expected, observed, debt.news)
-            )
+        if debt.api == "JoinGroup" and time - debt.since > view.patience_for(debt.api):
+            yield miss_payment(debt, time, view.patience_for(debt.api))
+
+
+def judge_absence_at_end(view: ClientView, seen: Seen) -> Findings:
+    """The program is asked to end."""
+    if seen.event.body["state"] == "asked to end":
+        yield from judge_absence(view, seen.event.time)
+
+
+def judge_absence_at_leave(view: ClientView, seen: Seen) -> Findings:
+    """A LeaveGroup arrives: perhaps the application was asked to end."""
+    if view.application.is_ending and not view.is_ending:
+        yield from judge_absence(view, view.application.began)
+
+
+def judge_debts(view: ClientView, time: int) -> Findings:
+    """The trace ends: what the client owes is overdue, or it ends too early to say so."""
+    for debt in view.debts.values() if not view.is_over else ():
+        waited, patience = time - debt.since, view.patience_for(debt.api)
+        if waited > patience and not view.is_unheard(time, MIN_PATIENCE_MS):
+            yield miss_payment(debt, time, patience)
         else:
-            view.evidence.leave_open(debt.requirement, debt.sequence, describe_open(debt, time, patience))
-    judge_missing_sync(view, time)
+            note = f"{debt.news}, and no {debt.api} came within {waited} ms; the client may take {patience} ms"
+            yield leave_open(debt.requirement, debt.sequence, note)
 
 
-def judge_absence(view: ClientView, time: int) -> None:
-    """The client is asked to end: what its time had passed for until then is missing, however it goes on."""
-    application = view.application
-    is_held_up = is_looking_up(view) or view.coordinator_lost is not None
-    is_held_up |= max(application.idle_time(time), application.overdue_time(time)) > MIN_PATIENCE_MS / 2
-    is_held_up |= application.has_failed_poll or application.held_up is not None
-    if view.join is None or is_over(view) or is_held_up:
-        return
-    judge_silence(view, time)
-    for debt in tuple(view.debts.values()):
-        waited, patience = time - debt.since, patience_for(view, debt.api)
-        if debt.api == "JoinGroup" and waited > patience and not view.is_unheard(time, MIN_PATIENCE_MS):
-            title, expected = "No JoinGroup follows", f"JoinGroup within {patience} ms"
-            found = build_violation(
-                debt.requirement, debt.sequence, title, expected, f"none for {waited} ms", debt.news
-            )
-            view.evidence.violate(found)
+def miss_payment(debt: Debt, time: int, patience: int) -> Finding:
+    """The violation by a client that does not pay what it owes."""
+    title, expected = f"No {debt.api} follows", f"{debt.api} within {patience} ms"
+    return build_violation(
+        debt.requirement, debt.sequence, title, expected, f"none for {time - debt.since} ms", debt.news
+    )
 
 
-def is_over(view: ClientView) -> bool:
-    """Whether nothing more is to be expected of the client."""
-    return view.is_ending or view.left is not None
+# --- Leaving.
 
 
-def patience_for(view: ClientView, api: str) -> int:
-    """How long the client may take for a request: for JoinGroup, as long as its application may take for a poll."""
-    own = max(view.rebalance_timeout, view.session_timeout) if api == "JoinGroup" else 0
-    return max(own, MIN_PATIENCE_MS) + view.knowledge.grace
+@dataclass(slots=True)
+class Leaving:
+    """How a client leaves that is asked to end.
+
+    `standing` is the membership that it had then; `has_no_coordinator` says that it knew no coordinator that it could
+    tell; `exit_code` is that of the program, None as long as it runs."""
+
+    standing: Standing | None = None
+    has_no_coordinator: bool = False
+    exit_code: int | None = None
+
+    def take_program(self, view: ClientView, seen: Seen) -> None:
+        """The program is asked to end, or ends."""
+        body = seen.event.body
+        if body["state"] == "asked to end":
+            self.standing, self.has_no_coordinator = view.knowledge.latest, view.is_looking_up
+        elif body["state"] == "ended":
+            self.exit_code = body["code"]
+
+    def judge_leave(self, view: ClientView, seen: Seen) -> Findings:
+        """A LeaveGroup arrives."""
+        if view.instance is not None:
+            title, expected = "A static member leaves by itself", "no LeaveGroup"
+            yield blame_request("MEMBER-23", seen.request, title, expected, "LeaveGroup")
+
+    def judge_end(self, view: ClientView, time: int) -> Findings:
+        """The trace ends: the client has left the group, if it is dynamic, and is gone."""
+        requirement, asked = self.requirement(view), view.asked_to_end
+        if asked is None:
+            return
+        if requirement == "MEMBER-23":
+            yield from (build_pass(requirement, 0),) if view.ended is not None and view.left is None else ()
+        elif requirement and view.left is not None:
+            waited = view.left.sent_at - asked
+            is_prompt = view.ended is not None or waited < view.earliest_timeout  # else it was not polled
+            title, observed = "The client does not leave when it closes", f"LeaveGroup after {waited} ms"
+            yield check(is_prompt, requirement, view.left.handle - 1, title, "LeaveGroup", observed)
+        elif requirement:
+            yield from self.judge_absent_leave(view, requirement, time - asked)
+        yield from self.judge_failed_leave(view, time)
+
+    def judge_absent_leave(self, view: ClientView, requirement: str, waited: int) -> Findings:
+        """No LeaveGroup has come: perhaps since the client waits for its coordinator."""
+        is_waiting = view.lost_since is not None or any(each.api != "Fetch" for each in view.outstanding.values())
+        if self.has_no_coordinator:
+            note = "the client knows no coordinator that it could tell"
+            yield CheckResult(requirement, 0, CheckStatus.NOT_OBSERVED, note)
+        elif self.exit_code == -signal.SIGTERM:
+            note = "the program ends at SIGTERM without closing its client"
+            yield CheckResult(requirement, 0, CheckStatus.NOT_OBSERVED, note)
+        elif view.ended is not None:
+            title, observed = "The client ends without leaving", "none before it ended"
+            yield build_violation(requirement, 0, title, "LeaveGroup", observed)
+        elif waited > MAX_CLOSING_MS and not is_waiting:
+            observed = f"none for {waited} ms"
+            yield build_violation(requirement, 0, "The client does not leave", "LeaveGroup", observed)
+
+    def requirement(self, view: ClientView) -> str:
+        """What says whether the client leaves, by the membership that it had when it was asked to end."""
+        if view.instance is not None:
+            return "MEMBER-23"
+        if self.standing is None or not self.standing.member_id:
+            return ""
+        if self.standing.generation != NO_GENERATION:
+            return "MEMBER-22"
+        return "MEMBER-24" if self.standing.requirement == "MEMBER-05" else ""  # no other id has it just got
+
+    def judge_failed_leave(self, view: ClientView, time: int) -> Findings:
+        """A LeaveGroup that fails does not block closing. How long a client waits for a response is its own affair."""
+        left = view.left
+        if left is None or left.response is None or left.responded_at is None or not left.response.get("error_code"):
+            return
+        waited = time - left.responded_at
+        if view.ended is not None:
+            yield build_pass("MEMBER-25", left.handle - 1)
+        elif waited > MAX_CLOSING_MS:
+            title, observed = "LeaveGroup blocks closing", f"it still runs after {waited} ms"
+            yield build_violation("MEMBER-25", left.handle - 1, title, "the program ends", observed)
 
 
-def describe_open(debt: Debt, time: int, patience: int) -> str:
-    """Why a debt says nothing yet."""
-    return f"{debt.news}, and no {debt.api} came within {time - debt.since} ms; the client may take {patience} ms"
+def watch_leaving() -> Monitor[ClientView]:
+    """How a client leaves."""
+    own = Leaving()
+    return Monitor(
+        before={"program internal": own.take_program, "LeaveGroup request": own.judge_leave}, finish=own.judge_end
+    )
 
 
-def judge_missing_sync(view: ClientView, time: int) -> None:
-    """A JoinGroup that succeeded is followed by SyncGroup."""
-    exchange = view.exchange
-    if exchange is None or exchange.is_synced or exchange.is_excused:
-        return
-    if time - exchange.time > MIN_PATIENCE_MS + view.knowledge.grace:
-        requirement = requirement_of_sync(exchange)
-        expected = f"SyncGroup of generation {exchange.generation}"
-        observed = f"none for {time - exchange.time} ms"
-        view.evidence.violate(
-            build_violation(requirement, exchange.sequence, "No SyncGroup after JoinGroup", expected, observed)
-        )
+def check_at(
+    reactions: Mapping[str, Reaction[ClientView]], finish: Finish[ClientView] | None = None
+) -> BeginMonitor[ClientView]:
+    """A monitor that keeps nothing."""
+    return lambda: Monitor(before=reactions, finish=finish)
 
 
-def judge_leaving(view: ClientView, time: int) -> None:
-    """A client that was asked to end has left the group, if it is dynamic, and is gone."""
-    if view.asked_to_end is None:
-        return
-    requirement = leaving_requirement(view)
-    is_killed = view.exit_code == -signal.SIGTERM
-    if requirement == "MEMBER-23":
-        if view.ended is not None and view.left is None:
-            view.evidence.hold(requirement, 0)
-    elif requirement and view.left is not None:
-        waited, interval = view.left.sent_at - view.asked_to_end, view.earliest_timeout
-        is_prompt = view.ended is not None or waited < interval  # else it has left since it was not polled
-        title, observed = "The client does not leave when it closes", f"LeaveGroup after {waited} ms"
-        violation = build_violation(requirement, view.left.handle - 1, title, "LeaveGroup", observed)
-        view.evidence.judge(is_prompt, violation)
-    elif requirement and view.ends_without_coordinator:
-        view.evidence.miss(requirement, "the client knows no coordinator that it could tell")
-    elif requirement and is_killed:
-        view.evidence.miss(requirement, "the program ends at SIGTERM without closing its client")
-    elif requirement and view.ended is not None:
-        view.evidence.violate(
-            build_violation(requirement, 0, "The client ends without leaving", "LeaveGroup", "none before it ended")
-        )
-    elif requirement and time - view.asked_to_end > MAX_CLOSING_MS and not is_waiting(view):
-        observed = f"none for {time - view.asked_to_end} ms"
-        view.evidence.violate(build_violation(requirement, 0, "The client does not leave", "LeaveGroup", observed))
-    judge_failed_leave(view, time)
-
-
-def is_waiting(view: ClientView) -> bool:
-    """Whether a client waits for its coordinator, which it cannot find or which owes it a response."""
-    return view.rhythm.lost_since is not None or any(each.api != "Fetch" for each in view.outstanding.values())
-
-
-def leaving_requirement(view: ClientView) -> str:
-    """What says whether the client leaves, by the membership that it had when it was asked to end."""
-    if view.instance is not None:
-        return "MEMBER-23"
-    standing = view.standing_at_end
-    if standing is None or not standing.member_id:
-        return ""
-    if standing.generation != NO_GENERATION:
-        return "MEMBER-22"
-    return "MEMBER-24" if standing.requirement == "MEMBER-05" else ""  # no other id is one that it has just got
-
-
-def judge_failed_leave(view: ClientView, time: int) -> None:
-    """A LeaveGroup that fails does not block closing. How long a client waits for a response is its own affair."""
-    left = view.left
-    if left is None or left.response is None or left.responded_at is None or not left.response.get("error_code"):
-        return
-    waited = time - left.responded_at
-    if view.ended is not None:
-        view.evidence.hold("MEMBER-25", left.handle - 1)
-    elif waited > MAX_CLOSING_MS:
-        observed = f"it still runs after {waited} ms"
-        view.evidence.violate(
-            build_violation("MEMBER-25", left.handle - 1, "LeaveGroup blocks closing", "the program ends", observed)
-        )
+MEMBERSHIP: tuple[BeginMonitor[ClientView], ...] = (
+    watch_leaving,
+    check_at({"Heartbeat request": judge_heartbeat}),
+    check_at({"OffsetCommit request": judge_commit}),
+    check_at({"SyncGroup response": judge_unread_assignment}),
+    check_at(
+        {f"{api} request": judge_request_by_hand for api in GROUP_APIS} | {"result internal": judge_end_by_hand},
+        judge_by_hand,
+    ),
+    check_at(
+        {f"{api} request": judge_payment for api in ("JoinGroup", "FindCoordinator", "OffsetFetch")}
+        | {"program internal": judge_absence_at_end, "LeaveGroup request": judge_absence_at_leave},
+        judge_debts,
+    ),
+    check_at({f"{api} request": judge_instance for api in INSTANCE_VERSIONS}),
+    check_at({"JoinGroup request": judge_reasons, "LeaveGroup request": judge_reasons}),
+    *(check_at({"JoinGroup request": judge}) for judge in JOIN_CHECKS),
+)

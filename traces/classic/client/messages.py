@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 from fencepost.model.assignors.consumer_protocol import ConsumerProtocolError, decode_subscription
-from fencepost.model.assignors.group import TopicPartition
+from fencepost.model.assignors.group import Subscription, TopicPartition
 from fencepost.model.classic.messages import topic_of
 from fencepost.model.errors import Error, error_name
 from fencepost.model.groups.messages import TopicNames
@@ -59,13 +59,18 @@ def is_contradicting(body: Mapping[str, Any]) -> bool:
     return body.get("protocol_type") not in (None, "", "consumer")
 
 
-def subscribed_in(join: Operation) -> frozenset[str]:
-    """The topics that a JoinGroup subscribes to, as far as it can be read."""
-    found: set[str] = set()
+def read_subscriptions(join: Operation) -> dict[str, Subscription]:
+    """What a JoinGroup carries, by protocol, as far as it can be read."""
+    found: dict[str, Subscription] = {}
     for protocol in join.body["protocols"]:
         with suppress(ConsumerProtocolError):
-            found.update(decode_subscription(protocol["metadata"]).topics)
-    return frozenset(found)
+            found[protocol["name"]] = decode_subscription(protocol["metadata"])
+    return found
+
+
+def protocols_in(join: Operation) -> frozenset[str]:
+    """The names of the protocols of a JoinGroup."""
+    return frozenset(row["name"] for row in join.body["protocols"])
 
 
 UNSUPPORTED = "unsupported"

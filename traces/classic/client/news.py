@@ -9,7 +9,6 @@ from typing import Any
 from fencepost.model.assignors.consumer_protocol import NEWEST_VERSION, ConsumerProtocolError, decode_assignment
 from fencepost.model.assignors.group import TopicPartition
 from fencepost.model.errors import Error
-from fencepost.traces.classic.client.application import Application, check_event
 from fencepost.traces.classic.client.messages import (
     MOVED,
     NO_GENERATION,
@@ -18,14 +17,25 @@ from fencepost.traces.classic.client.messages import (
     first_error,
     generation_in,
     is_contradicting,
+    is_found,
+    protocols_in,
+    read_subscriptions,
 )
-from fencepost.traces.classic.client.view import EXCHANGE_APIS, STEADY, ClientView, Debt, Exchange, Phase, Standing
+from fencepost.traces.classic.client.view import (
+    EXCHANGE_APIS,
+    ClientView,
+    Debt,
+    Exchange,
+    Phase,
+    Standing,
+    read_at_join,
+)
 from fencepost.traces.events import Event, Operation
 
 # --- Metadata that tells how many partitions topics have, and the plans that a leader owes when topics grow.
 
 
-def learn_metadata(view: ClientView, event: Event) -> None:
+def learn_metadata(view: ClientView, operation: Operation, event: Event) -> None:
     """Metadata tells the partitions of topics: a leader that planned with others owes another plan."""
     told = {row["name"]: len(row["partitions"]) for row in event.body.get("topics") or () if not row["error_code"]}
     if any(view.topics.get(topic) != count for topic, count in told.items()):
@@ -96,161 +106,92 @@ def subscribed_topics(view: ClientView) -> set[str]:
     return {topic for one in view.subscriptions.values() for topic in one.topics}
 
 
-# --- The rhythm of a client's heartbeats and its clocks, held against what its application does.
-
-PASSING_ERRORS = frozenset({Error.UNKNOWN_SERVER_ERROR, Error.COORDINATOR_LOAD_IN_PROGRESS})
-"""The errors of heartbeats that may pass."""
-LEAVING_MS = 3_000
-"""How late a client that is not polled may leave, or stop its heartbeats."""
-SLOW_MS = 3_000
-"""How long an application has to do nothing to be slow."""
+# --- Requests.
 
 
-def note_heartbeat(view: ClientView, operation: Operation, event: Event) -> None:
-    """A Heartbeat of a membership that the client has arrives."""
-    rhythm, application = view.rhythm, view.application
-    gap = event.time - rhythm.last
-    if rhythm.failed is not None and rhythm.usual:
-        waited = event.time - rhythm.failed
-        title, expected = "A heartbeat that failed is not repeated soon", f"less than {rhythm.usual} ms later"
-        view.check(waited < rhythm.usual, "HBT-14", operation, title, expected, f"{waited} ms later")
-    elif rhythm.last and rhythm.failed is None and application.idle_since is None:
-        rhythm.gaps.append(gap)
-    rhythm.failed, rhythm.last = None, event.time
-    if rhythm.outage > view.rebalance_timeout > 0:
-        view.evidence.hold("HBT-15", event.sequence)
-        rhythm.outage = 0
+def take_join(view: ClientView, operation: Operation, event: Event) -> None:
+    """A JoinGroup arrives: the client has read what came in answer to the last exchange."""
+    if view.exchange is not None:
+        view.exchange.is_excused = True
+    view.read_before_join, view.knowledge = read_at_join(view, operation)
+    if operation.version >= 5 and view.join is None:
+        view.instance = operation.body.get("group_instance_id")
+    view.settle_debts("JoinGroup", event.sequence)
+    view.subscriptions, view.protocols = read_subscriptions(operation), protocols_in(operation)
+    view.has_unread_subscription = view.subscriptions.keys() < view.protocols
+    if view.may_have_left and not operation.body["member_id"]:
+        view.installed = None  # it has left, and a JoinGroup with the id that it gets now claims nothing either
+    view.join, view.growth, view.has_outgrown = operation, None, False
+    view.last_sign = view.rebalance_told = view.left = None
+    view.may_have_left = view.has_left_silently = False
+    view.former_topics.clear()
+    view.session_timeout = operation.body["session_timeout_ms"]
+    view.rebalance_timeout = operation.body.get("rebalance_timeout_ms", view.session_timeout)
 
 
-def note_heartbeat_response(view: ClientView, event: Event) -> None:
-    """The response to a Heartbeat leaves."""
-    if event.body.get("error_code", 0) in PASSING_ERRORS:
-        view.rhythm.failed = event.time
+def take_sync(view: ClientView, operation: Operation, event: Event) -> None:
+    """A SyncGroup arrives; one that has followed that JoinGroup already is in the place of another JoinGroup."""
+    exchange = view.exchange
+    if exchange is None or exchange.is_synced:
+        view.debts = view.debts if exchange is None else view.debts_without("JoinGroup")
+        return
+    exchange.is_synced = True
+    if exchange.leads:
+        view.planned = {topic: view.topics[topic] for topic in subscribed_topics(view) & view.topics.keys()}
+        view.has_planned = True
+    view.knowledge = view.knowledge.show(exchange.sequence)
 
 
-def note_lookup(view: ClientView, event: Event, is_found: bool) -> None:
+def take_sign(view: ClientView, operation: Operation, event: Event) -> None:
+    """A Heartbeat or OffsetCommit arrives: all news before the membership that it carries has been read."""
+    is_commit, open_one = operation.api == "OffsetCommit", view.exchange_outstanding()
+    is_syncing = is_commit and open_one is not None and open_one.connection == operation.connection
+    if (is_commit and view.is_no_member) or is_syncing or view.is_joining(operation):
+        return
+    if view.standing_of(operation) is not None:
+        view.knowledge = view.knowledge.shown_by(operation)
+        view.last_sign = event.time if view.last_sign is not None else None
+
+
+def take_leave(view: ClientView, operation: Operation, event: Event) -> None:
+    """A LeaveGroup arrives: from now on the client is in no group."""
+    view.left = operation
+    if view.exchange is not None:
+        view.exchange.is_excused = True
+    view.debts = view.debts_without("JoinGroup")
+    view.last_sign = view.installed = None
+    standing = Standing(None, news="it left the group", sequence=event.sequence, time=event.time)
+    view.knowledge = view.knowledge = view.knowledge.learn(standing).show(event.sequence)
+
+
+def take_offset_fetch(view: ClientView, operation: Operation, event: Event) -> None:
+    """An OffsetFetch arrives."""
+    view.settle_debts("OffsetFetch", event.sequence)
+
+
+def take_find(view: ClientView, operation: Operation, event: Event) -> None:
+    """A FindCoordinator arrives."""
+    view.settle_debts("FindCoordinator", event.sequence)
+
+
+def take_lookup(view: ClientView, operation: Operation, event: Event) -> None:
     """The response to FindCoordinator leaves."""
-    rhythm = view.rhythm
-    if is_found and rhythm.lost_since is None:
+    found = is_found(event)
+    view.has_found |= found
+    if found and view.lost_since is None:
         return
     if view.last_sign is not None:  # nobody was there to get a heartbeat
         view.last_sign = event.time
-    if not is_found:
-        rhythm.lost_since = event.time if rhythm.lost_since is None else rhythm.lost_since
-    elif rhythm.lost_since is not None:
-        rhythm.outage, rhythm.lost_since, rhythm.found_at = event.time - rhythm.lost_since, None, event.time
-
-
-def is_looking_up(view: ClientView) -> bool:
-    """Whether the client knows no coordinator as far as it has said: it has asked for one and was told none."""
-    return view.rhythm.lost_since is not None or any(
-        each.api == "FindCoordinator" for each in view.outstanding.values()
-    )
-
-
-def has_no_coordinator(view: ClientView, time: int) -> bool:
-    """Whether the coordinator cannot be found, or does not respond: the client cannot ask it for offsets."""
-    return view.rhythm.lost_since is not None or view.is_unheard(time, view.knowledge.grace)
-
-
-def has_been_lost(view: ClientView, time: int) -> bool:
-    """Whether the coordinator could not be found for longer than the poll interval."""
-    rhythm = view.rhythm
-    lost = rhythm.outage if rhythm.lost_since is None else time - rhythm.lost_since
-    return lost > view.rebalance_timeout > 0
-
-
-def judge_end_of_idleness(view: ClientView, application: Application, event: Event) -> None:
-    """The application goes on after it has done nothing for a while: heartbeats came, or came no more."""
-    if application.idle_since is None or view.join is None:
-        return
-    idle, rhythm = event.time - application.idle_since, view.rhythm
-    silence = event.time - max(rhythm.last, application.idle_since)
-    limit = view.rebalance_timeout + LEAVING_MS
-    is_stable = view.knowledge.latest.phase is Phase.STABLE and view.rebalance_told is None
-    is_stable &= view.exchange_outstanding() is None
-    if view.instance is not None and application.has_interval and idle > limit and is_stable:
-        title, expected = "A static member sends heartbeats that is not polled", f"none after {limit} ms"
-        observed = f"one {idle - silence} ms after the last poll"
-        check_event(view.evidence, silence >= idle - limit, "HBT-07", event, title, expected, observed)
-        news = "its application did not poll"
-        view.leave_silently(Standing("", requirement="HBT-08", news=news, sequence=event.sequence, time=event.time))
-    elif application.has_interval and application.unpolled_time(event.time) > view.earliest_timeout:
-        view.may_have_left = True
-    elif SLOW_MS <= idle < view.earliest_timeout and is_stable and rhythm.usual:
-        allowed = STEADY * rhythm.usual + view.knowledge.grace
-        title, expected = "A slow application stops the heartbeats", f"one in {rhythm.usual} ms"
-        if may_be_silent(view, event, allowed):
-            return
-        check_event(view.evidence, silence <= allowed, "HBT-12", event, title, expected, f"none for {silence} ms")
-
-
-def note_overdue_poll(view: ClientView, application: Application, time: int) -> None:
-    """A client that is held up in a poll for as long as its poll interval may leave as one that is not polled."""
-    is_overdue = application.overdue_time(time) > view.earliest_timeout
-    if application.has_interval and view.join is not None and is_overdue:
-        view.may_have_left = True
-
-
-def judge_silence_of_waiting(view: ClientView, operation: Operation, time: int) -> None:
-    """Heartbeats come while SyncGroup has no response: not one in half a session timeout is unusual."""
-    waited = time - operation.sent_at
-    if waited > view.session_timeout / 2 and not view.has_sign_while_waiting:
-        title, observed = "No heartbeat while SyncGroup has no response", f"none for {waited} ms"
-        view.violate("HBT-03", operation, title, "heartbeats", observed)
-
-
-def may_be_silent(view: ClientView, event: Event, milliseconds: int) -> bool:
-    """Whether JoinGroup had no response until less than so long ago: before, no heartbeat was to come (HBT-04)."""
-    return view.exchange is not None and event.time - view.exchange.time <= milliseconds
-
-
-def note_slow_callback(view: ClientView, event: Event) -> None:
-    """A callback begins; a slow one is over, and heartbeats came meanwhile."""
-    takes = event.body.get("takes_ms", 0)
-    view.rhythm.callback = (event.time, takes) if takes >= SLOW_MS else None
-
-
-def judge_slow_callback(view: ClientView, event: Event) -> None:
-    """Something happens in the application: a slow callback is over by then (HBT-12)."""
-    rhythm, callback = view.rhythm, view.rhythm.callback
-    rhythm.callback = None
-    if callback is None or not rhythm.usual or view.knowledge.latest.phase is not Phase.STABLE:
-        return
-    begun, takes = callback
-    if takes >= view.earliest_timeout or event.time - begun < takes:
-        return
-    silence, allowed = event.time - max(rhythm.last, begun), STEADY * rhythm.usual + view.knowledge.grace
-    if may_be_silent(view, event, allowed):
-        return
-    title, expected = "A slow callback stops the heartbeats", f"one in {rhythm.usual} ms"
-    check_event(view.evidence, silence <= allowed, "HBT-12", event, title, expected, f"none for {silence} ms")
-
-
-def judge_clocks(view: ClientView, operation: Operation, event: Event) -> None:
-    """LeaveGroup or Heartbeat arrives: a JoinGroup that has just succeeded, after longer than a clock runs, has started
-    that anew. A lookup says nothing: there are clients that look up the coordinator at any time."""
-    exchange = view.exchange
-    clock = min(view.session_timeout, view.rebalance_timeout)
-    if exchange is None or exchange.is_excused or not clock or exchange.time - exchange.operation.sent_at <= clock:
-        return
-    since = event.time - exchange.time
-    title, expected = (
-        "A clock goes on that JoinGroup has started anew",
-        f"{operation.api} no sooner than after {clock} ms",
-    )
-    if operation.api != "Heartbeat" and since < view.knowledge.grace and not view.is_ending:
-        view.violate("HBT-16", operation, title, expected, f"{operation.api} after {since} ms")
-    elif operation.api == "Heartbeat" and since >= view.knowledge.grace:
-        view.evidence.hold("HBT-16", event.sequence)
+    if not found:
+        view.lost_since = event.time if view.lost_since is None else view.lost_since
+    else:
+        view.lost_since, view.found_at = None, event.time
 
 
 ELSEWHERE = frozenset({Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE, Error.REQUEST_TIMED_OUT})
 """Errors after which a client may close its connection, whatever else is to come on it."""
 MAY_REJOIN = MOVED | {Error.REBALANCE_IN_PROGRESS}
 """Errors of JoinGroup that cost no member id."""
-PARKED_MS = 2_000
-"""A JoinGroup that takes longer is one in whose time there might have been heartbeats."""
 GENERATION_OVER = frozenset({Error.ILLEGAL_GENERATION, Error.UNKNOWN_MEMBER_ID})
 """What a commit of a generation is told that is over."""
 RESETS = frozenset({"MEMBER-12", "MEMBER-13"})
@@ -267,8 +208,6 @@ def learn_join(view: ClientView, operation: Operation, event: Event) -> None:
     """The response to JoinGroup."""
     body, error = event.body, event.body.get("error_code", 0)
     sent, news = operation.body["member_id"], describe_news(operation, event)
-    if event.time - operation.sent_at > PARKED_MS:
-        view.evidence.hold("HBT-04", event.sequence)
     before = replace(view.knowledge.latest, member_id=sent)
     is_reset_late = before.requirement in RESETS | {FENCED} and may_be_read_after(view, before, operation)
     if error in MAY_REJOIN and is_reset_late:
@@ -336,7 +275,6 @@ def is_of_another_plan(view: ClientView, body: Mapping[str, Any]) -> bool:
 def learn_sync(view: ClientView, operation: Operation, event: Event) -> None:
     """The response to SyncGroup."""
     error, news = event.body.get("error_code", 0), describe_news(operation, event)
-    judge_silence_of_waiting(view, operation, event.time)
     before = replace(view.knowledge.latest, member_id=operation.body["member_id"])
     if view.exchange is not None and error != Error.NONE:
         view.exchange.has_failed = True
@@ -370,12 +308,10 @@ def learn_assignment(view: ClientView, before: Standing, event: Event, news: str
         return
     subscribed = subscribed_topics(view)
     unknown = {topic for topic, _ in assignment} - (set() if view.has_unread_subscription else subscribed)
-    foreign = sorted(topic for topic in unknown if not is_matching(view, topic))
+    foreign = sorted(topic for topic in unknown if not view.application.matches(topic))
     if foreign and view.has_unread_subscription:
         known = {topic for each in (*view.knowledge.former, *view.knowledge.standings) for topic, _ in each.assignment}
         is_doubtful, foreign = bool(known) and not known.issuperset(foreign), []
-        note = "the subscription cannot be read (WIRE-01), so nobody knows what is outside of it"
-        view.evidence.leave_open("MEMBER-20", event.sequence, note)
         if is_doubtful:
             learn_doubtful_assignment(view, before, assignment, event, news)
             return
@@ -407,12 +343,6 @@ def learn_assignment(view: ClientView, before: Standing, event: Event, news: str
     if view.is_cooperative and lost:
         told = f"{news} without {describe_partitions(lost)}"
         view.owe(Debt("COOP-03", "JoinGroup", event.time, event.sequence, told))
-
-
-def is_matching(view: ClientView, topic: str) -> bool:
-    """Whether the application subscribes to a pattern that a topic matches: its leader may know that topic first."""
-    pattern = view.application.pattern
-    return bool(pattern and re.fullmatch(pattern, topic))
 
 
 def is_refused(view: ClientView, assignment: frozenset[TopicPartition]) -> bool:
@@ -476,7 +406,7 @@ def learn_of_membership(view: ClientView, operation: Operation, event: Event) ->
     elif error == Error.ILLEGAL_GENERATION:
         learn_reset(view, str(latest.member_id), "MEMBER-12", news, event)
         if is_completing(view, latest, event.time):  # whoever is in the middle of that may lose the id as well
-            view.knowledge.learn(replace(view.knowledge.latest, member_id=None))
+            view.knowledge = view.knowledge.learn(replace(view.knowledge.latest, member_id=None))
     elif error == Error.UNKNOWN_MEMBER_ID:
         learn_reset(view, "", "MEMBER-13", news, event)
     elif error in MOVED:
@@ -517,11 +447,23 @@ def is_completing(view: ClientView, latest: Standing, time: int) -> bool:
     return latest.phase is Phase.STABLE and not (has_called and time - latest.time > view.knowledge.grace)
 
 
+def doubt_assignment(view: ClientView, event: Event) -> None:
+    """A connection ends: the response to SyncGroup that left on it a moment ago, and that the application has not been
+    told of, may never be read."""
+    latest, application = view.knowledge.latest, view.application
+    is_told = not application.assignments
+    if is_told or latest.phase is not Phase.STABLE or event.connection != view.coordinator_connection:
+        return
+    if event.time - latest.time <= view.knowledge.grace:
+        view.installed, view.is_installed_doubtful = None, True
+
+
 def learn_loss(view: ClientView, operation: Operation, event: Event) -> None:
     """The connection of a request ended before its response."""
-    is_known = operation.connection in view.hung_up or operation.connection in view.doubtful
-    if operation.api == "JoinGroup" and not view.is_ending and not is_known:
-        judge_patience(view, operation, event.time)
+    waited, is_member = event.time - operation.sent_at, view.last_sign is not None and not view.is_ending
+    if operation.api == "Heartbeat" and is_member and waited > view.session_timeout // 2 > 0:
+        told = f"a Heartbeat had no response for {waited} ms"
+        view.owe(Debt("HBT-11", "FindCoordinator", event.time, event.sequence, told))
     if operation.api == "JoinGroup" and operation is not view.join:
         return  # another one has come in its place, and may have its response already
     latest = view.knowledge.latest
@@ -536,28 +478,16 @@ def learn_loss(view: ClientView, operation: Operation, event: Event) -> None:
         learn(view, latest, "MEMBER-14", f"the connection of its {operation.api} was closed", event, owes=is_exchange)
 
 
-def judge_patience(view: ClientView, operation: Operation, time: int) -> None:
-    """The client has waited for the response to its JoinGroup for longer than the rebalance timeout, or not."""
-    waited, timeout = time - operation.sent_at, view.rebalance_timeout
-    title, expected = "JoinGroup is given up", f"more than {timeout} ms"
-    view.check(waited > timeout, "MEMBER-32", operation, title, expected, f"after {waited} ms")
-
-
 def learn(
     view: ClientView, standing: Standing, requirement: str, news: str, event: Event, *, owes: bool = False
 ) -> None:
     """The client may know of this standing from now on; it `owes` a JoinGroup if the requirement says so."""
     told = replace(standing, requirement=requirement, news=news, sequence=event.sequence, time=event.time)
-    view.knowledge.learn(told)
+    view.knowledge = view.knowledge.learn(told)
     if requirement in RESETS | {FENCED}:
         view.reset_at = event.time
     if owes:
         view.owe(Debt(requirement, "JoinGroup", event.time, event.sequence, news))
-
-
-def note_offset_fetch(view: ClientView, operation: Operation, event: Event) -> None:
-    """An OffsetFetch arrives."""
-    view.pay("OffsetFetch", event.sequence)
 
 
 def learn_offsets(view: ClientView, operation: Operation, event: Event) -> None:
@@ -577,3 +507,24 @@ def learn_reset(view: ClientView, member_id: str | None, requirement: str, news:
     view.is_installed_doubtful = False
     view.last_sign = None
     learn(view, Standing(member_id, NO_GENERATION), requirement, news, event, owes=True)
+
+
+# --- Members of which only the requests to the coordinator are known.
+
+
+def begin_recorded_request(view: ClientView, operation: Operation) -> None:
+    """A request of a recorded member arrives: it may have no longer, or never, what it was assigned last. It was reset,
+    or its application has subscribed to other topics meanwhile, so that it refused the assignment."""
+    if operation.api == "JoinGroup" and view.installed is not None:
+        topics = {topic for one in read_subscriptions(operation).values() for topic in one.topics}
+        if not operation.body["member_id"] or any(topic not in topics for topic, _ in view.installed):
+            view.installed, view.is_installed_doubtful = None, True
+    view.may_have_left = True
+
+
+def end_recorded_response(view: ClientView, operation: Operation) -> None:
+    """A response to a recorded member was passed on; Metadata may have come on another connection."""
+    if operation.api == "JoinGroup" and view.exchange is not None:
+        view.exchange.has_metadata = True
+    is_stable = operation.api == "SyncGroup" and view.knowledge.latest.phase is Phase.STABLE
+    view.is_installed_doubtful |= is_stable and view.installed is None

@@ -7,8 +7,6 @@ from fencepost.model.assignors.consumer_protocol import NEWEST_VERSION
 from fencepost.model.assignors.group import TopicPartition
 from fencepost.model.classic.messages import read_offsets
 from fencepost.model.errors import Error
-from fencepost.traces.classic.client.joining import has_own_reason_to_join
-from fencepost.traces.classic.client.membership import is_over, patience_for
 from fencepost.traces.classic.client.messages import (
     MOVED,
     NO_GENERATION,
@@ -22,7 +20,7 @@ from fencepost.traces.classic.client.messages import (
     read_bounds,
     read_committed,
 )
-from fencepost.traces.classic.client.view import ClientView, Phase
+from fencepost.traces.classic.client.view import ClientView, Phase, has_own_reason_to_join
 from fencepost.traces.client_judge.judge import build_violation
 from fencepost.traces.client_judge.monitors import Finding, Findings, Monitor, Seen, build_pass, check, leave_open
 from fencepost.traces.events import Operation
@@ -237,9 +235,9 @@ class NewerAssignments:
     def judge_end(self, view: ClientView, time: int) -> Findings:
         """An assignment that is never used is a violation once its time has passed."""
         waited = time - self.since
-        if not self.partitions or is_over(view):
+        if not self.partitions or view.is_over:
             return
-        if waited > patience_for(view, "Fetch") and not view.is_unheard(time, view.knowledge.grace):
+        if waited > view.patience_for("Fetch") and not view.is_unheard(time, view.knowledge.grace):
             yield self.find_unused(self.sequence, f"none for {waited} ms")
         else:
             yield leave_open("WIRE-02", self.sequence, f"{self.told}, {waited} ms ago")

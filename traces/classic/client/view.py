@@ -1,16 +1,16 @@
 """The state of a client that is followed: its knowledge, its open requests and its debts."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
+from typing import Self
 
 from fencepost.model.assignors.group import Subscription, TopicPartition
 from fencepost.traces.classic.client.application import Application
-from fencepost.traces.classic.client.messages import NO_GENERATION, fetched_partitions
-from fencepost.traces.client_judge.judge import Evidence, build_violation
+from fencepost.traces.classic.client.messages import NO_GENERATION, fetched_partitions, generation_in
+from fencepost.traces.client_judge.judge import build_violation
 from fencepost.traces.client_judge.monitors import Finding, check
 from fencepost.traces.events import Event, Operation
-from fencepost.traces.verdict import Violation
 
 # --- The knowledge of a client of its membership: a standing after each piece of news, and those that it may have by
 # now.
@@ -50,13 +50,13 @@ class Standing:
     time: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Knowledge:
     """The standings of a client in the order of the news, as far as they still matter. `grace` in milliseconds."""
 
     grace: int
-    standings: list[Standing] = field(default_factory=lambda: [Standing("", requirement="MEMBER-02")])
-    former: list[Standing] = field(default_factory=list)
+    standings: tuple[Standing, ...] = (Standing("", requirement="MEMBER-02"),)
+    former: tuple[Standing, ...] = ()
     """Standings that the client has certainly left behind, with a generation."""
 
     @property
@@ -64,19 +64,23 @@ class Knowledge:
         """The standing after the latest news."""
         return self.standings[-1]
 
-    def learn(self, standing: Standing) -> None:
-        """There is news."""
-        self.standings.append(standing)
+    def learn(self, standing: Standing) -> Self:
+        """What it knows when there is news."""
+        return replace(self, standings=(*self.standings, standing))
 
-    def settle(self, time: int) -> None:
-        """Everything that is older than the grace has arrived."""
-        arrived = sum(standing.time + self.grace <= time for standing in self.standings[1:])
-        self._leave_behind(arrived)
+    def settle(self, time: int) -> Self:
+        """What it knows when everything has arrived that is older than the grace."""
+        return self._leave_behind(sum(standing.time + self.grace <= time for standing in self.standings[1:]))
 
-    def show(self, sequence: int) -> None:
-        """A request shows that the news with this sequence number, and all before it, has arrived."""
-        arrived = sum(standing.sequence <= sequence for standing in self.standings[1:])
-        self._leave_behind(arrived)
+    def show(self, sequence: int) -> Self:
+        """What it knows when a request shows that the news with this number, and all before it, has arrived."""
+        return self._leave_behind(sum(standing.sequence <= sequence for standing in self.standings[1:]))
+
+    def shown_by(self, operation: Operation) -> Self:
+        """What it knows when it sends a Heartbeat or OffsetCommit of a membership that it may have."""
+        sent = operation.body["member_id"], generation_in(operation)
+        first = next((one for one in self.standings if has_membership(one, *sent)), None)
+        return self if first is None else self.show(first.sequence)
 
     def find(self, member_id: str, generation: int) -> Standing | None:
         """The latest standing with this membership that the client may have, None if there is none."""
@@ -91,44 +95,16 @@ class Knowledge:
         """All partitions that the client may hold to be its own."""
         return frozenset[TopicPartition]().union(*(standing.assignment for standing in self.standings))
 
-    def _leave_behind(self, count: int) -> None:
-        self.former += (each for each in self.standings[:count] if each.generation != NO_GENERATION)
-        del self.standings[:count]
+    def _leave_behind(self, count: int) -> Self:
+        if not count:
+            return self
+        behind = tuple(each for each in self.standings[:count] if each.generation != NO_GENERATION)
+        return replace(self, standings=self.standings[count:], former=(*self.former, *behind))
 
 
 def has_membership(standing: Standing, member_id: str, generation: int) -> bool:
     """Whether a standing has this member id and this generation."""
     return standing.member_id in (None, member_id) and standing.generation == generation != NO_GENERATION
-
-
-# --- The times of a client's heartbeats and of its lookups that failed.
-
-STEADY = 3
-"""So many heartbeats show a rhythm, and a silence of so many is one."""
-
-
-@dataclass(slots=True)
-class Rhythm:
-    """When heartbeats came, and when the coordinator could not be found. Times in milliseconds."""
-
-    last: int = 0
-    gaps: list[int] = field(default_factory=list)
-    """The times between heartbeats while the application polled."""
-    failed: int | None = None
-    """When a heartbeat got an error that may pass, if none came since."""
-    lost_since: int | None = None
-    """When the first lookup failed, if none has succeeded since."""
-    callback: tuple[int, int] | None = None
-    """When a slow callback began, if it is under way, and how long it takes."""
-    found_at: int | None = None
-    """When a lookup succeeded after one that had failed."""
-    outage: int = 0
-    """How long the coordinator could not be found, the last time."""
-
-    @property
-    def usual(self) -> int:
-        """The longest time between heartbeats so far, 0 if there were too few."""
-        return max(self.gaps) if len(self.gaps) >= STEADY else 0
 
 
 COOPERATIVE_ASSIGNORS = frozenset({"cooperative-sticky"})
@@ -140,6 +116,19 @@ POSITION_APIS = frozenset({"OffsetFetch", "ListOffsets"})
 """The requests by which a client learns where to begin."""
 POSITION_BACKOFF_MS = 6_000
 """How long a client may take to send another OffsetFetch after one that failed: franz-go waits for up to 5 s."""
+
+
+LEAVING_MS = 3_000
+"""How late a client that is not polled may leave, or stop its heartbeats."""
+SLOW_MS = 3_000
+"""How long an application has to do nothing to be slow."""
+OVERTAKING_MS = 50
+"""A driver's message may arrive so long before a request that was sent first: they come by different ways."""
+
+
+def is_cooperative(protocols: frozenset[str]) -> bool:
+    """Whether these protocols are known to be cooperative."""
+    return bool(protocols) and protocols <= COOPERATIVE_ASSIGNORS
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,15 +203,15 @@ class ClientView:
     """A client under way. Times in milliseconds."""
 
     knowledge: Knowledge
-    evidence: Evidence
-    now: int = 0
-    """When the event under way happened."""
-    awake_until: int = 0
-    """The latest moment by which the client has certainly read what was on its way."""
     is_virtual: bool = False
     """Its clock is virtual: what it writes to its driver and to its connections arrives in that order."""
     is_recorded: bool = False
     """Only its requests to the coordinator are known: nothing of its application, of Metadata and of Fetch."""
+    has_found: bool = False
+    now: int = 0
+    """When the event under way happened."""
+    awake_until: int = 0
+    """The latest moment by which the client has certainly read what was on its way."""
     outstanding: dict[int, Operation] = field(default_factory=dict)
     """The requests without a response, by handle."""
     join: Operation | None = None
@@ -244,19 +233,12 @@ class ClientView:
     has_unread_subscription: bool = False
     """Whether one of them could not be read: nobody knows what the client subscribes to."""
     exchange: Exchange | None = None
-    overlaps: bool = False
-    """Two exchanges have been under way at once (MEMBER-06), since the last one that began by itself."""
-    has_skipped_sync: bool = False
-    """The last JoinGroup came in the place of SyncGroup."""
-    unsynced: Violation | None = None
-    """That it did, unless it shows to be a second exchange at once."""
     last_exchange_news: int = 0
     """The sequence number of the last response to JoinGroup or SyncGroup, which whoever joins again has read."""
     offsets_failed: int | None = None
     """When OffsetFetch failed last, or its response was lost, if none has succeeded since."""
     debts: dict[str, Debt] = field(default_factory=dict)
     """By requirement."""
-    has_found: bool = False
     instance: str | None = None
     topics: dict[str, int] = field(default_factory=dict)
     """Partitions by topic, as the client was told with Metadata."""
@@ -287,8 +269,6 @@ class ClientView:
     """When the coordinator last responded to JoinGroup, SyncGroup or Heartbeat, but for saying that it is elsewhere."""
     last_sign: int | None = None
     """When the last heartbeat of a stable member was seen, or it became stable."""
-    has_sign_while_waiting: bool = False
-    """Whether a heartbeat came since the last SyncGroup."""
     installed: frozenset[TopicPartition] | None = None
     """The assignment that the client was told last, None without one since it lost its membership."""
     installed_generation: int = -1
@@ -304,11 +284,7 @@ class ClientView:
     rebalance_told: int | None = None
     """When a stable member was told of a rebalance, if it has not joined since."""
     asked_to_end: int | None = None
-    standing_at_end: Standing | None = None
-    ends_without_coordinator: bool = False
-    """It was asked to when the client knew no coordinator."""
     ended: int | None = None
-    exit_code: int | None = None
     left: Operation | None = None
     """The last LeaveGroup."""
     has_left_silently: bool = False
@@ -320,7 +296,12 @@ class ClientView:
     ends: dict[TopicPartition, int] = field(default_factory=dict)
     """The offsets behind the last records of partitions."""
     application: Application = field(default_factory=Application)
-    rhythm: Rhythm = field(default_factory=Rhythm)
+    lost_since: int | None = None
+    """When the first lookup of the coordinator failed, if none has succeeded since."""
+    found_at: int | None = None
+    """When a lookup succeeded after one that had failed."""
+    slow_callback: tuple[int, int] | None = None
+    """When a slow callback began, if it is under way, and how long it takes."""
     markers: set[tuple[TopicPartition, int]] = field(default_factory=set)
     """Offsets that no record has."""
     has_doubled: bool = False
@@ -356,7 +337,7 @@ class ClientView:
     @property
     def is_cooperative(self) -> bool:
         """Whether all protocols of the last JoinGroup are known to be cooperative."""
-        return bool(self.protocols) and self.protocols <= COOPERATIVE_ASSIGNORS
+        return is_cooperative(self.protocols)
 
     def skip_markers(self, partition: TopicPartition, offset: int) -> int:
         """The first offset from this one on that a record may have."""
@@ -400,43 +381,90 @@ class ClientView:
 
     def owe(self, debt: Debt) -> None:
         """From now on the client owes something; what it owed of the same kind before is no longer asked for."""
-        self.debts = {id: each for id, each in self.debts.items() if each.api != debt.api}
-        self.debts[debt.requirement] = debt
+        self.debts = self.debts_without(debt.api) | {debt.requirement: debt}
 
-    def pay(self, api: str, sequence: int) -> None:
+    def settle_debts(self, api: str, sequence: int) -> None:
         """A request pays what was owed with it."""
-        for requirement, debt in tuple(self.debts.items()):
-            if debt.api == api and debt.sequence < sequence:
-                self.evidence.hold(requirement, sequence)
-                del self.debts[requirement]
+        self.debts = {id: each for id, each in self.debts.items() if each.api != api or each.sequence >= sequence}
+
+    def debts_without(self, api: str) -> dict[str, Debt]:
+        """What is owed with other requests than this one."""
+        return {id: each for id, each in self.debts.items() if each.api != api}
 
     def leave_silently(self, standing: Standing) -> None:
         """The client is in no group from now on, and has sent no LeaveGroup."""
         self.installed, self.is_installed_doubtful, self.last_sign = None, False, None
         if self.exchange is not None:
             self.exchange.is_excused = True
-        self.forgive("JoinGroup")
-        self.knowledge.learn(standing)
-        self.knowledge.show(standing.sequence)
+        self.debts = self.debts_without("JoinGroup")
+        self.knowledge = self.knowledge.learn(standing).show(standing.sequence)
 
-    def forgive(self, api: str) -> None:
-        """What is owed with this request is no longer asked for."""
-        self.debts = {id: each for id, each in self.debts.items() if each.api != api}
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more is to be expected of the client."""
+        return self.is_ending or self.left is not None
 
-    def violate(
-        self, requirement: str, operation: Operation, title: str, expected: str, observed: str, told: str = ""
-    ) -> None:
-        """A request breaks a requirement."""
-        self.evidence.violate(build_violation(requirement, operation.handle - 1, title, expected, observed, told))
+    @property
+    def is_no_member(self) -> bool:
+        """Whether its application has no subscription."""
+        return self.join is None or self.application.has_ended
 
-    def check(
-        self, holds: bool, requirement: str, operation: Operation, title: str, expected: str, observed: str
-    ) -> None:
-        """A request keeps a requirement, or else breaks it in this way."""
-        if holds:
-            self.evidence.hold(requirement, operation.handle - 1)
-        else:
-            self.violate(requirement, operation, title, expected, observed, self.knowledge.latest.news)
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether the client is stable, and no rebalance is under way."""
+        is_stable = self.knowledge.latest.phase is Phase.STABLE and self.rebalance_told is None
+        return is_stable and self.exchange_outstanding() is None
+
+    @property
+    def is_looking_up(self) -> bool:
+        """Whether the client knows no coordinator as far as it has said: it has asked for one and was told none."""
+        is_asking = any(each.api == "FindCoordinator" for each in self.outstanding.values())
+        return self.lost_since is not None or is_asking
+
+    def has_no_coordinator(self, time: int) -> bool:
+        """Whether the coordinator cannot be found, or does not respond: the client cannot ask it for offsets."""
+        return self.lost_since is not None or self.is_unheard(time, self.knowledge.grace)
+
+    @property
+    def join_sequence(self) -> int:
+        """The sequence number of the last JoinGroup, 0 without one."""
+        return self.join.handle - 1 if self.join is not None else 0
+
+    def patience_for(self, api: str) -> int:
+        """How long the client may take for a request: for JoinGroup, as long as its application may take for a poll."""
+        own = max(self.rebalance_timeout, self.session_timeout) if api == "JoinGroup" else 0
+        return max(own, MIN_PATIENCE_MS) + self.knowledge.grace
+
+    def has_expired(self, time: int) -> bool:
+        """Whether the client's own clock of its session may have run out: it has not heard from the coordinator for so
+        long."""
+        return time - self.heard > self.session_timeout - self.knowledge.grace
+
+    def standing_of(self, operation: Operation) -> Standing | None:
+        """The latest standing by which the client may have sent a Heartbeat or OffsetCommit."""
+        return self.knowledge.find(operation.body["member_id"], generation_in(operation))
+
+    def is_joining(self, operation: Operation) -> bool:
+        """Whether a request was certainly sent after a JoinGroup that has no response."""
+        open_one = self.exchange_outstanding()
+        if open_one is None or open_one.api != "JoinGroup":
+            return False
+        is_late = open_one.sent_at + self.knowledge.grace < operation.sent_at
+        return open_one.connection == operation.connection or is_late
+
+    def stops_silently(self, time: int) -> bool:
+        """Whether a static member has not been polled for so long that it is one no more, and sends no LeaveGroup."""
+        application, limit = self.application, self.rebalance_timeout + LEAVING_MS
+        is_idle = application.idle_since is not None and time - application.idle_since > limit
+        return self.instance is not None and application.has_interval and is_idle and self.is_at_rest
+
+    def is_excused_from_absence(self, time: int) -> bool:
+        """Whether the client need not have done what was due: it is no member, or something has held it up."""
+        application = self.application
+        is_held_up = max(application.idle_time(time), application.overdue_time(time)) > MIN_PATIENCE_MS / 2
+        is_held_up |= application.has_failed_poll or application.held_up is not None
+        is_held_up |= self.is_looking_up or self.coordinator_lost is not None
+        return self.join is None or self.is_over or is_held_up
 
 
 def check_request(
@@ -452,3 +480,42 @@ def blame_request(
 ) -> Finding:
     """A request breaks a requirement."""
     return build_violation(requirement, operation.handle - 1, title, expected, observed, told)
+
+
+def read_at_join(view: ClientView, join: Operation) -> tuple[int, Knowledge]:
+    """What the client has certainly read when it sends this JoinGroup, as the number of the last news; and what it
+    knows then."""
+    knowledge = view.knowledge if view.join is None else view.knowledge.show(view.last_exchange_news)
+    read, told_at = view.loss
+    is_sent_after = view.is_virtual or join.sent_at - told_at >= OVERTAKING_MS
+    return max(read if is_sent_after else 0, knowledge.standings[0].sequence), knowledge
+
+
+def standings_at_join(view: ClientView, join: Operation) -> tuple[Knowledge, tuple[Standing, ...]]:
+    """What the client knows when it sends this JoinGroup, and the standings that it may have had. A stable member that
+    was told of nothing, and wants nothing, does not join: whoever joins has read more."""
+    read, knowledge = read_at_join(view, join)
+    found = tuple(each for each in knowledge.standings if each.sequence >= read)
+    if view.is_recorded or has_own_reason_to_join(view):
+        return knowledge, found
+    return knowledge, tuple(each for each in found if each.phase is not Phase.STABLE or each.requirement) or found
+
+
+def has_own_reason_to_join(view: ClientView) -> bool:
+    """Whether a stable member may join though no response has told it to: its topics have grown, it gave something up,
+    its application has asked for it or has not polled, it has left, or it has lost its connection or a response."""
+    application, exchange = view.application, view.exchange
+    if exchange is None or exchange.has_failed or exchange.is_unapplied or view.join is not exchange.operation:
+        return True
+    wants = (
+        application.has_asked
+        or application.has_ended
+        or application.wanted is not None
+        or bool(application.pattern)
+        or application.unpolled_time(view.now) > view.earliest_timeout
+    )
+    has_grown = view.growth is not None or view.has_outgrown or bool(view.former_topics)
+    is_disturbed = view.is_installed_doubtful or bool(view.given_up) or bool(view.hung_up) or bool(view.doubtful)
+    is_disturbed |= view.rebalance_told is not None or view.coordinator_lost is not None or view.has_doubled
+    is_out = view.may_have_left or view.has_left or view.is_ending or view.has_expired(view.now)
+    return wants or has_grown or is_disturbed or is_out or view.exchange_outstanding() is not None
