@@ -7,17 +7,18 @@ each can be taken away, and all others say what they said before.
 After P's `spec ... observes`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Generic, TypeAlias, TypeVar
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
 
 from fencepost.traces.client_judge.judge import Evidence, build_violation
-from fencepost.traces.events import Event, Operation
+from fencepost.traces.events import Event, Kind, Operation
 from fencepost.traces.verdict import CheckResult, CheckStatus, Violation
 
 Finding: TypeAlias = Violation | CheckResult
 Findings: TypeAlias = Iterator[Finding]
-View = TypeVar("View")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +34,10 @@ class Seen:
 
     @property
     def name(self) -> str:
-        """What monitors observe it by: its API, or what happened, and its kind."""
-        if self.is_loss:
-            return "loss"
+        """What monitors observe it by: its API, or what happened, and its kind; for a callback, a poll or a loss just
+        that."""
+        if self.is_loss or self.event.kind in (Kind.CALLBACK, Kind.POLL):
+            return "loss" if self.is_loss else self.event.kind.value
         return f"{'foreign ' if self.is_foreign else ''}{self.event.api} {self.event.kind}"
 
     @property
@@ -45,48 +47,61 @@ class Seen:
         return self.operation
 
 
-Reaction: TypeAlias = Callable[[View, Seen], Findings | None]
-Finish: TypeAlias = Callable[[View, int], Findings]
+Reaction = TypeVar("Reaction", bound=Callable[..., Findings | None])
+Monitor: TypeAlias = Callable[..., Any]
+"""A class of which each client has an instance with reactions, or a single reaction that keeps nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Monitor(Generic[View]):
-    """A family of requirements at work on one client: what it does at the events that it observes, by their names, with
-    the view before an event or after it, and at the end of the trace. What it keeps between them nobody else sees."""
-
-    before: Mapping[str, Reaction[View]] = field(default_factory=dict)
-    after: Mapping[str, Reaction[View]] = field(default_factory=dict)
-    finish: Finish[View] | None = None
+def before(*names: str) -> Callable[[Reaction], Reaction]:
+    """The reaction sees the events of these names, each with the view before it."""
+    return partial(mark, "before", names)
 
 
-BeginMonitor: TypeAlias = Callable[[], Monitor[View]]
-"""Begins to judge a client."""
+def after(*names: str) -> Callable[[Reaction], Reaction]:
+    """The reaction sees the events of these names, each with the view after it."""
+    return partial(mark, "after", names)
 
 
-class Monitors(Generic[View]):
+def at_end(reaction: Reaction) -> Reaction:
+    """The reaction sees the last view when the trace ends, and the time of that."""
+    return mark("end", ("",), reaction)
+
+
+def mark(when: str, names: tuple[str, ...], reaction: Reaction) -> Reaction:
+    """Note in a reaction what it observes."""
+    observed = (*getattr(reaction, "observes", ()), *((when, name) for name in names))
+    setattr(reaction, "observes", observed)  # noqa: B010
+    return reaction
+
+
+class Monitors:
     """Monitors at work on one client; what they find is evidence."""
 
-    def __init__(self, begin: Iterable[BeginMonitor[View]], evidence: Evidence) -> None:
-        self._monitors = [each() for each in begin]
+    def __init__(self, monitors: Iterable[Monitor], evidence: Evidence) -> None:
         self._evidence = evidence
+        self._reactions: dict[tuple[str, str], list[Callable[..., Findings | None]]] = defaultdict(list)
+        for monitor in monitors:
+            own = [monitor()] if isinstance(monitor, type) else []
+            named = [getattr(each, name) for each in own for name in vars(type(each))] if own else [monitor]
+            for reaction in named:
+                for observed in getattr(reaction, "observes", ()):
+                    self._reactions[observed].append(reaction)
 
-    def show_before(self, view: View, seen: Seen) -> None:
-        """Show an event to the monitors that observe it, with the view before it."""
-        for monitor in self._monitors:
-            if reaction := monitor.before.get(seen.name):
-                self._evidence.take(reaction(view, seen) or ())
+    def show_before(self, view: object, seen: Seen) -> None:
+        """Show an event to those that observe it with the view before it."""
+        self._show("before", seen.name, view, seen)
 
-    def show_after(self, view: View, seen: Seen) -> None:
-        """Show an event to the monitors that observe it, with the view after it."""
-        for monitor in self._monitors:
-            if reaction := monitor.after.get(seen.name):
-                self._evidence.take(reaction(view, seen) or ())
+    def show_after(self, view: object, seen: Seen) -> None:
+        """Show an event to those that observe it with the view after it."""
+        self._show("after", seen.name, view, seen)
 
-    def finish(self, view: View, time: int) -> None:
+    def finish(self, view: object, time: int) -> None:
         """The trace ends."""
-        for monitor in self._monitors:
-            if monitor.finish is not None:
-                self._evidence.take(monitor.finish(view, time))
+        self._show("end", "", view, time)
+
+    def _show(self, when: str, name: str, view: object, seen: Seen | int) -> None:
+        for reaction in self._reactions.get((when, name), ()):
+            self._evidence.take(reaction(view, seen) or ())
 
 
 def build_pass(requirement: str, sequence: int) -> Finding:

@@ -10,7 +10,7 @@ from fencepost.model.assignors.checks import CHECKS
 from fencepost.model.assignors.group import Assignment, ClusterTopics, GroupMember
 from fencepost.model.frozen import evolve
 from fencepost.traces.classic.client.client import MONITORS, ClassicClient
-from fencepost.traces.classic.client.plans import InventedGroups
+from fencepost.traces.classic.client.plans import Plans
 from fencepost.traces.client_judge.judge import judge_client
 from fencepost.traces.client_judge.monitors import Seen
 from fencepost.traces.events import Event, Header, Kind
@@ -152,7 +152,7 @@ def test_a_wrong_remainder_has_one_name() -> None:
 
 def test_an_assignor_that_reads_no_invented_group_fails_for_its_versions_alone() -> None:
     header, _ = open_trace(DATA / f"{TRACES[0]}.jsonl.gz")
-    groups, events, view = InventedGroups(), 0, ClassicClient(header, "A").view
+    groups, events, view = Plans(), 0, ClassicClient(header, "A").view
     for name in ("RANGE-01", "RANGE-02", "ASSIGN-08"):
         check = next(each for each in CHECKS if each.requirement == name and "range" in each.names)
         body = {"assignor": "range", "check": check.name, "topics": {}, "again": False}

@@ -23,7 +23,7 @@ from fencepost.traces.classic.client.view import (
     is_reset,
     may_have_outgrown,
 )
-from fencepost.traces.client_judge.monitors import Finding, Findings, Monitor, Seen, build_pass, check
+from fencepost.traces.client_judge.monitors import Finding, Findings, Seen, after, before, build_pass, check
 from fencepost.traces.events import Event, Operation
 
 AT_ONCE_MS = 20
@@ -66,6 +66,7 @@ class Callbacks:
 
     # --- What the client is told.
 
+    @after("JoinGroup response", "SyncGroup response")
     def take_answer(self, view: ClientView, seen: Seen) -> None:
         """The response to JoinGroup or SyncGroup leaves."""
         operation, event, error = seen.request, seen.event, seen.event.body.get("error_code", 0)
@@ -73,6 +74,7 @@ class Callbacks:
             self.has_joined, self.is_revoked, self.is_lost = True, False, False
         self.has_failed_attempt |= error in ATTEMPT_ERRORS
 
+    @after("Heartbeat response")
     def take_heartbeat(self, view: ClientView, seen: Seen) -> Findings:
         """The response to Heartbeat leaves."""
         error = seen.event.body.get("error_code", 0)
@@ -82,10 +84,12 @@ class Callbacks:
             self.survived = None
             yield build_pass("HBT-17", seen.event.sequence)
 
+    @after("foreign SyncGroup request")
     def take_foreign_sync(self, view: ClientView, seen: Seen) -> None:
         """Another member asks for its assignment."""
         self.generations[seen.event.sequence] = seen.event.body.get("generation_id", NO_GENERATION)
 
+    @after("foreign SyncGroup response")
     def judge_hand_over(self, view: ClientView, seen: Seen) -> Findings:
         """Another member is assigned partitions: the client has given them up by then, if it is in that generation. One
         that is not has been evicted, and may not know it yet."""
@@ -104,6 +108,7 @@ class Callbacks:
 
     # --- Callbacks.
 
+    @before("callback")
     def judge_callback(self, view: ClientView, seen: Seen) -> Findings:
         """The listener is called."""
         event, application, partitions = seen.event, view.application, partitions_in(seen.event)
@@ -133,7 +138,7 @@ class Callbacks:
                 yield judge(bool(partitions), "CALLBACK-19", event, title, expected, observed)
             yield from self.judge_survival(view, event)
             yield from self.judge_taken(view, event)
-            yield from judge_seen_assignment(view, seen)
+            yield from self.judge_seen_assignment(view, event)
             self.note_taken(view, event)
 
     def note_taken(self, view: ClientView, event: Event) -> None:
@@ -257,8 +262,26 @@ class Callbacks:
             title, expected = "A heartbeat that fails costs the client its partitions", "no callback"
             yield judge(False, "HBT-17", event, title, expected, event.api)
 
+    @after("callback")
+    def judge_assigned_view(self, view: ClientView, seen: Seen) -> Findings:
+        """The listener was called: it sees the new assignment when partitions are assigned."""
+        if (
+            seen.event.api == "assigned"
+            and not view.application.calls_in_parts
+            and not view.is_by_hand(seen.event.time)
+        ):
+            yield from self.judge_seen_assignment(view, seen.event)
+
+    def judge_seen_assignment(self, view: ClientView, event: Event) -> Findings:
+        """The listener sees the assignment that the application has."""
+        if "assignment" in event.body:
+            told, title = partitions_in(event, "assignment"), f"The listener sees another assignment in {event.api}"
+            expected, observed = describe_partitions(view.application.owned), describe_partitions(told)
+            yield judge(told == view.application.owned, "CALLBACK-06", event, title, expected, observed)
+
     # --- JoinGroup, and the end of a call.
 
+    @before("JoinGroup request")
     def judge_join(self, view: ClientView, seen: Seen) -> Findings:
         """A JoinGroup arrives: an eager member has given up everything, and each completed rebalance was called
         back."""
@@ -292,6 +315,7 @@ class Callbacks:
             title, partitions = "Partitions of a generation that is over", describe_partitions(partitions_in(event))
             yield judge(False, "CALLBACK-05", event, title, f"lost: {partitions}", f"revoked: {partitions}")
 
+    @before("result internal")
     def end_command(self, view: ClientView, seen: Seen) -> Findings:
         """A call of the application ends: one in which a listener has raised fails, and one that ends the subscription
         has told the application that its partitions are gone."""
@@ -324,18 +348,6 @@ def judge_validity(view: ClientView, event: Event) -> Findings:
     if partitions_in(event) and has_no_generation(latest) and is_known:
         title, expected = "An assignment is applied whose generation is over", "JoinGroup"
         yield judge(False, "MEMBER-30", event, title, expected, describe_callback(event))
-
-
-def judge_seen_assignment(view: ClientView, seen: Seen) -> Findings:
-    """The listener sees the old assignment while partitions are taken, and the new one when they are assigned."""
-    if "assignment" in seen.event.body and not view.application.calls_in_parts and not view.is_by_hand(seen.event.time):
-        told, title = (
-            partitions_in(seen.event, "assignment"),
-            f"The listener sees another assignment in {seen.event.api}",
-        )
-        owned = view.application.owned
-        expected, observed = describe_partitions(owned), describe_partitions(told)
-        yield judge(told == owned, "CALLBACK-06", seen.event, title, expected, observed)
 
 
 def judge_commit_before_revocation(view: ClientView, event: Event) -> Findings:
@@ -396,20 +408,3 @@ def is_unstable(view: ClientView, time: int) -> bool:
     if waiting is None or waiting.handle > view.application.command_sequence or view.coordinator_lost is not None:
         return False
     return time - waiting.sent_at < MIN_PATIENCE_MS and waiting.connection not in view.doubtful
-
-
-def watch_callbacks() -> Monitor[ClientView]:
-    """Callbacks."""
-    own = Callbacks()
-    callbacks = dict.fromkeys(("assigned callback", "revoked callback", "lost callback"), own.judge_callback)
-    return Monitor(
-        before={**callbacks, "JoinGroup request": own.judge_join, "result internal": own.end_command},
-        after={
-            "assigned callback": judge_seen_assignment,
-            "JoinGroup response": own.take_answer,
-            "SyncGroup response": own.take_answer,
-            "Heartbeat response": own.take_heartbeat,
-            "foreign SyncGroup request": own.take_foreign_sync,
-            "foreign SyncGroup response": own.judge_hand_over,
-        },
-    )

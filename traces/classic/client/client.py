@@ -24,22 +24,47 @@ from fencepost.traces.classic.client import (
     driven,
     news,
 )
-from fencepost.traces.classic.client.callbacks import watch_callbacks
-from fencepost.traces.classic.client.commits import watch_commits
-from fencepost.traces.classic.client.draining import watch_draining
-from fencepost.traces.classic.client.heartbeats import watch_heartbeats
-from fencepost.traces.classic.client.joins import watch_exchanges
-from fencepost.traces.classic.client.membership import MEMBERSHIP, watch_first_request
+from fencepost.traces.classic.client.callbacks import Callbacks
+from fencepost.traces.classic.client.commits import Commits
+from fencepost.traces.classic.client.draining import Draining
+from fencepost.traces.classic.client.heartbeats import Heartbeats
+from fencepost.traces.classic.client.joins import (
+    Exchanges,
+    judge_claims,
+    judge_fields,
+    judge_growth_of_follower,
+    judge_instance,
+    judge_member_id,
+    judge_memory,
+    judge_reason_to_join,
+    judge_reasons,
+    judge_subscriptions,
+    judge_wanted,
+)
+from fencepost.traces.classic.client.membership import (
+    FirstRequest,
+    Leaving,
+    judge_absence_at_end,
+    judge_absence_at_leave,
+    judge_by_hand,
+    judge_commit,
+    judge_debts,
+    judge_end_by_hand,
+    judge_heartbeat,
+    judge_payment,
+    judge_request_by_hand,
+    judge_unread_assignment,
+)
 from fencepost.traces.classic.client.messages import MOVED, UNSUPPORTED, first_error
-from fencepost.traces.classic.client.pace import watch_backoffs, watch_former_coordinators, watch_order_of_fetches
-from fencepost.traces.classic.client.plans import OwnershipHistory, watch_plans
-from fencepost.traces.classic.client.records import watch_records
-from fencepost.traces.classic.client.refusals import watch_refusals
-from fencepost.traces.classic.client.starts import watch_failing_offsets, watch_newer_assignments, watch_starts
+from fencepost.traces.classic.client.pace import Backoffs, FetchOrder, FormerCoordinators
+from fencepost.traces.classic.client.plans import OwnershipHistory, Plans
+from fencepost.traces.classic.client.records import Records
+from fencepost.traces.classic.client.refusals import Refusals
+from fencepost.traces.classic.client.starts import NewerAssignments, OffsetErrors, Starts
 from fencepost.traces.classic.client.view import EXCHANGE_APIS, ClientView, Knowledge
 from fencepost.traces.classic.history import StateHistory
 from fencepost.traces.client_judge.judge import Evidence, build_violation
-from fencepost.traces.client_judge.monitors import BeginMonitor, Findings, Monitor, Monitors, Seen
+from fencepost.traces.client_judge.monitors import Findings, Monitor, Monitors, Seen, after
 from fencepost.traces.events import Event, Header, Kind, Operation
 from fencepost.traces.history.recordings import RecordingParts, ShownViolation
 from fencepost.traces.verdict import PASSING, CheckStatus, TraceVerdict
@@ -50,23 +75,13 @@ MEMBER_APIS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat"})
 """Requests whose responses start a client's clock of its session anew."""
 SETTLING_MS = 500
 """How long a client that was held up may take to read what came meanwhile."""
-MONITORS: tuple[BeginMonitor[ClientView], ...] = (
-    watch_starts,
-    watch_failing_offsets,
-    watch_newer_assignments,
-    watch_backoffs,
-    watch_former_coordinators,
-    watch_order_of_fetches,
-    watch_draining,
-    watch_plans,
-    watch_records,
-    watch_commits,
-    watch_callbacks,
-    watch_refusals,
-    watch_heartbeats,
-    watch_exchanges,
-    watch_first_request,
-    *MEMBERSHIP,
+MONITORS: tuple[Monitor, ...] = (
+    *(Starts, OffsetErrors, NewerAssignments, Backoffs, FormerCoordinators, FetchOrder, Draining, Plans, Records),
+    *(Commits, Callbacks, Refusals, Heartbeats, Exchanges, FirstRequest, Leaving),
+    *(judge_heartbeat, judge_commit, judge_request_by_hand, judge_end_by_hand, judge_by_hand, judge_unread_assignment),
+    *(judge_payment, judge_absence_at_end, judge_absence_at_leave, judge_debts),
+    *(judge_instance, judge_reasons, judge_growth_of_follower, judge_reason_to_join, judge_member_id, judge_fields),
+    *(judge_subscriptions, judge_wanted, judge_claims, judge_memory),
 )
 Look = Callable[[ClientView, Operation, Event], None]
 REQUESTS: Mapping[str, Look] = {
@@ -96,7 +111,7 @@ class ClassicClient:
         header: Header,
         label: str,
         requirements: Mapping[str, Requirement] = CLIENT_CATALOGUE,
-        monitors: Iterable[BeginMonitor[ClientView]] = MONITORS,
+        monitors: Iterable[Monitor] = MONITORS,
         *,
         is_recorded: bool = False,
     ) -> None:
@@ -276,6 +291,7 @@ class RecordedMember:
     """How many violations were handed out."""
 
 
+@after("Heartbeat request")
 def judge_recorded_debts(view: ClientView, seen: Seen) -> Findings:
     """A member that sends heartbeats has joined again by now, if it was told to."""
     for debt in view.debts.values():
@@ -286,7 +302,7 @@ def judge_recorded_debts(view: ClientView, seen: Seen) -> Findings:
             yield build_violation(debt.requirement, seen.event.sequence, title, expected, observed, debt.news)
 
 
-RECORDED_MONITORS = (*MONITORS, lambda: Monitor[ClientView](after={"Heartbeat request": judge_recorded_debts}))
+RECORDED_MONITORS = (*MONITORS, judge_recorded_debts)
 
 
 class RecordedMembers:

@@ -27,7 +27,17 @@ from fencepost.traces.classic.client.view import (
     is_reset,
 )
 from fencepost.traces.client_judge.judge import build_violation
-from fencepost.traces.client_judge.monitors import Finding, Findings, Monitor, Seen, build_pass, check, leave_open
+from fencepost.traces.client_judge.monitors import (
+    Finding,
+    Findings,
+    Seen,
+    after,
+    at_end,
+    before,
+    build_pass,
+    check,
+    leave_open,
+)
 from fencepost.traces.events import Event, Operation
 
 MEMBERSHIP_ERRORS = frozenset({Error.ILLEGAL_GENERATION, Error.UNKNOWN_MEMBER_ID})
@@ -133,6 +143,7 @@ class Commits:
 
     # --- Requests.
 
+    @before("OffsetCommit request")
     def judge_request(self, view: ClientView, seen: Seen) -> Findings:
         """An OffsetCommit arrives."""
         if not view.application.is_driven:
@@ -263,6 +274,7 @@ class Commits:
 
     # --- Responses.
 
+    @after("OffsetCommit response")
     def take_response(self, view: ClientView, seen: Seen) -> None:
         """The response to OffsetCommit leaves."""
         application, operation, event = view.application, seen.request, seen.event
@@ -308,6 +320,7 @@ class Commits:
                 failed = next((each for each in commit.responses if first_error(each.body)), event)
                 commit.response = failed if len(commit.responses) == len(commit.operations) else None
 
+    @after("loss")
     def take_loss(self, view: ClientView, seen: Seen) -> None:
         """A connection ends."""
         if seen.request.api == "OffsetCommit":
@@ -323,6 +336,7 @@ class Commits:
 
     # --- The application.
 
+    @after("command internal")
     def take_command(self, view: ClientView, seen: Seen) -> None:
         """The application does something."""
         self.errors.clear()
@@ -336,6 +350,7 @@ class Commits:
             if self.refused is not None and seen.event.time - self.refused.response.time > MAX_BACKOFF_MS:
                 self.refused.polls += 1
 
+    @before("result internal")
     def end_command(self, view: ClientView, seen: Seen) -> Findings:
         """The application is done with what it did."""
         application, event = view.application, seen.event
@@ -351,6 +366,7 @@ class Commits:
         elif application.command is not None and application.does("seek") and "error" not in event.body:
             self.highest.pop((str(application.command["topic"]), int(application.command["partition"])), None)
 
+    @before("poll")
     def take_records(self, view: ClientView, seen: Seen) -> None:
         """Records are returned."""
         for topic, number, offset in seen.event.body["records"]:
@@ -425,6 +441,7 @@ class Commits:
                 title, expected = "A commit returns before an earlier one is reported", "the report of that first"
                 yield check(commit.reports > 0, "MCOMMIT-16", event.sequence, title, expected, "none before the end")
 
+    @before("committed internal")
     def judge_report(self, view: ClientView, seen: Seen) -> Findings:
         """The client reports a commit: once, and a failure if it has failed."""
         event, commit = seen.event, self.unawaited.get(int(seen.event.body["committed"]))
@@ -440,6 +457,7 @@ class Commits:
 
     # --- Listeners, and JoinGroup after them.
 
+    @before("callback")
     def take_callback(self, view: ClientView, seen: Seen) -> Findings:
         """The listener is called: the commit of the one before it is complete."""
         yield from self.end_commit_in_callback(view)
@@ -483,6 +501,7 @@ class Commits:
         known = (positions.keys() - view.application.sought) & partitions
         return frozenset(each for each in known if sent.get(each, -1) < positions[each])
 
+    @before("JoinGroup request")
     def judge_join(self, view: ClientView, seen: Seen) -> Findings:
         """JoinGroup arrives: a commit before it that failed with an error that may pass was tried again, a listener's
         was sent, and what an eager member returned of revoked partitions is committed."""
@@ -506,6 +525,7 @@ class Commits:
         self.has_failed = self.preparing = self.is_doubtful = False
         self.tried = self.periodic = self.gap = self.refused = None
 
+    @before("LeaveGroup request")
     def judge_leave(self, view: ClientView, seen: Seen) -> Findings:
         """LeaveGroup of a client that closes comes when its last commit is over, or has taken long."""
         application, operation = view.application, seen.request
@@ -533,6 +553,7 @@ class Commits:
 
     # --- The end.
 
+    @at_end
     def judge_end(self, view: ClientView, time: int) -> Findings:
         """The trace ends: what failed was sent again, and every commit that has its response was reported; of a fenced
         one the polls tell (MCOMMIT-15)."""
@@ -607,26 +628,3 @@ def judge_refused_commit(view: ClientView, event: Event) -> Findings:
         )
         observed = name_of_error(event)
         yield check(not has_joined_throughout, "MCOMMIT-08", event.sequence, title, expected, observed)
-
-
-def watch_commits() -> Monitor[ClientView]:
-    """Commits."""
-    own = Commits()
-    callbacks = dict.fromkeys(("assigned callback", "revoked callback", "lost callback"), own.take_callback)
-    return Monitor(
-        before={
-            "OffsetCommit request": own.judge_request,
-            "JoinGroup request": own.judge_join,
-            "LeaveGroup request": own.judge_leave,
-            "records poll": own.take_records,
-            "result internal": own.end_command,
-            "committed internal": own.judge_report,
-            **callbacks,
-        },
-        after={
-            "OffsetCommit response": own.take_response,
-            "loss": own.take_loss,
-            "command internal": own.take_command,
-        },
-        finish=own.judge_end,
-    )

@@ -19,7 +19,16 @@ from fencepost.traces.classic.client.messages import (
 )
 from fencepost.traces.classic.client.view import POSITION_APIS, ClientView, Phase
 from fencepost.traces.client_judge.judge import build_violation
-from fencepost.traces.client_judge.monitors import Finding, Findings, Monitor, Seen, build_pass, check
+from fencepost.traces.client_judge.monitors import (
+    Finding,
+    Findings,
+    Seen,
+    after,
+    at_end,
+    before,
+    build_pass,
+    check,
+)
 from fencepost.traces.events import Event
 
 LONG_POLL_MS = 2_000
@@ -172,10 +181,12 @@ class Draining:
 
     # --- What disturbs the buffers, and what fills them.
 
+    @after("loss", "hangup fault", "callback")
     def take_loss(self, view: ClientView, seen: Seen) -> None:
         """A response is lost, or the listener is called: what is buffered may change."""
         self.forget()
 
+    @after("delivered internal")
     def take_delivery(self, view: ClientView, seen: Seen) -> None:
         """A Fetch response with records leaves."""
         application, event = view.application, seen.event
@@ -193,30 +204,36 @@ class Draining:
                 else:
                     self.beside_error.discard(partition)
 
+    @after("written internal")
     def take_written(self, view: ClientView, seen: Seen) -> None:
         """Records are written."""
         self.written_at = seen.event.time
 
+    @after("poll")
     def take_records(self, view: ClientView, seen: Seen) -> None:
         """A poll returns records."""
         self.returned_at = seen.event.time
         self.returned.update((str(topic), int(number)) for topic, number, _ in seen.event.body["records"])
 
+    @after("SyncGroup response")
     def take_assignment(self, view: ClientView, seen: Seen) -> None:
         """An assignment comes."""
         if not seen.event.body.get("error_code"):
             self.stable_since = seen.event.time
 
+    @before("JoinGroup request")
     def take_join(self, view: ClientView, seen: Seen) -> None:
         """The client joins."""
         self.stable_since = None
 
+    @after("Fetch response")
     def take_fetch_response(self, view: ClientView, seen: Seen) -> None:
         """A response to Fetch leaves."""
         self.out_of_range |= out_of_range(seen.event, view.topic_names)
 
     # --- Polls.
 
+    @after("command internal")
     def begin_poll(self, view: ClientView, seen: Seen) -> Findings:
         """The application polls: the client has read what came until a moment ago."""
         if seen.event.body["do"] != "poll":
@@ -238,6 +255,7 @@ class Draining:
         }
         self.returned.clear()
 
+    @before("result internal")
     def end_command(self, view: ClientView, seen: Seen) -> Findings:
         """A command is over."""
         application, event = view.application, seen.event
@@ -346,6 +364,7 @@ class Draining:
 
     # --- Fetches.
 
+    @before("Fetch request")
     def judge_fetch(self, view: ClientView, seen: Seen) -> Findings:
         """A Fetch arrives: it asks for what was not sent yet."""
         application, sequence = view.application, seen.request.handle - 1
@@ -385,6 +404,7 @@ class Draining:
 
     # --- The end: a client asks for the records of every partition that it has, and returns them.
 
+    @at_end
     def judge_end(self, view: ClientView, time: int) -> Findings:
         """The trace ends, or the client is asked to end before that: it has been at work until then."""
         end = time if view.asked_to_end is None else view.asked_to_end
@@ -445,30 +465,6 @@ class Draining:
         left = [each for each in known if application.positions[each] < view.ends.get(each, 0)]
         title, expected = "Records are not returned", f"what is there for {PROGRESS_MS} ms"
         yield check(not left, "POLL-05", sequence, title, expected, f"records are left of {describe_partitions(left)}")
-
-
-def watch_draining() -> Monitor[ClientView]:
-    """Polls and fetches."""
-    own = Draining()
-    return Monitor(
-        before={
-            "Fetch request": own.judge_fetch,
-            "JoinGroup request": own.take_join,
-            "result internal": own.end_command,
-        },
-        after={
-            "command internal": own.begin_poll,
-            "delivered internal": own.take_delivery,
-            "written internal": own.take_written,
-            "records poll": own.take_records,
-            "SyncGroup response": own.take_assignment,
-            "Fetch response": own.take_fetch_response,
-            **dict.fromkeys(
-                ("loss", "hangup fault", "assigned callback", "revoked callback", "lost callback"), own.take_loss
-            ),
-        },
-        finish=own.judge_end,
-    )
 
 
 def is_quiet(view: ClientView) -> bool:

@@ -6,7 +6,7 @@ from fencepost.model.errors import Error
 from fencepost.traces.classic.client.messages import is_found
 from fencepost.traces.classic.client.view import SLOW_MS, ClientView, Phase, blame_request, check_request
 from fencepost.traces.client_judge.judge import build_violation
-from fencepost.traces.client_judge.monitors import Findings, Monitor, Seen, build_pass, check
+from fencepost.traces.client_judge.monitors import Findings, Seen, after, at_end, before, build_pass, check
 from fencepost.traces.events import Event, Operation
 
 HARMLESS_ERRORS = frozenset({Error.UNKNOWN_SERVER_ERROR, Error.COORDINATOR_LOAD_IN_PROGRESS})
@@ -46,6 +46,7 @@ class Heartbeats:
 
     # --- Heartbeats and their responses.
 
+    @before("Heartbeat request")
     def judge_heartbeat(self, view: ClientView, seen: Seen) -> Findings:
         """A Heartbeat arrives: of a membership that the client has (`judge_membership` says so), and soon enough."""
         operation, event, latest, sequence = seen.request, seen.event, view.knowledge.latest, seen.event.sequence
@@ -84,25 +85,30 @@ class Heartbeats:
             self.outage = 0
             yield build_pass("HBT-15", event.sequence)
 
+    @after("Heartbeat response")
     def take_response(self, view: ClientView, seen: Seen) -> None:
         """The response to a Heartbeat leaves."""
         if seen.event.body.get("error_code", 0) in HARMLESS_ERRORS:
             self.failed = seen.event.time
 
+    @before("FindCoordinator response")
     def take_lookup(self, view: ClientView, seen: Seen) -> None:
         """The response to FindCoordinator leaves."""
         if is_found(seen.event) and view.lost_since is not None:
             self.outage = seen.event.time - view.lost_since
 
+    @before("FindCoordinator request")
     def judge_lookup(self, view: ClientView, seen: Seen) -> Findings:
         """A client whose heartbeats have no response looks for the coordinator again."""
         if view.session_timeout and unheard_heartbeat(view, seen.event.time, view.session_timeout // 2) is not None:
             yield build_pass("HBT-11", seen.event.sequence)
 
+    @before("SyncGroup request")
     def take_sync(self, view: ClientView, seen: Seen) -> None:
         """A SyncGroup arrives."""
         self.has_sign_while_waiting = False
 
+    @before("JoinGroup response", "SyncGroup response")
     def judge_answer(self, view: ClientView, seen: Seen) -> Findings:
         """JoinGroup has its response, for which no heartbeat was to come, or SyncGroup: not one in half a session
         timeout is unusual then."""
@@ -115,6 +121,7 @@ class Heartbeats:
 
     # --- The application.
 
+    @before("command internal")
     def judge_command(self, view: ClientView, seen: Seen) -> Findings:
         """The application goes on after it has done nothing for a while: heartbeats came, or came no more."""
         application, event = view.application, seen.event
@@ -133,6 +140,7 @@ class Heartbeats:
         elif SLOW_MS <= idle < view.earliest_timeout and view.is_at_rest:
             yield from self.judge_silence(view, event, silence, "A slow application stops the heartbeats")
 
+    @before("callback")
     def judge_slow_callback(self, view: ClientView, seen: Seen) -> Findings:
         """Something happens in the application: a slow callback is over by then (HBT-12)."""
         if view.slow_callback is not None and view.knowledge.latest.phase is Phase.STABLE:
@@ -150,6 +158,7 @@ class Heartbeats:
             expected, observed = f"one in {self.usual} ms", f"none for {silence} ms"
             yield check(silence <= allowed, "HBT-12", event.sequence, title, expected, observed)
 
+    @before("result internal")
     def end_command(self, view: ClientView, seen: Seen) -> Findings:
         """A command is over: in a long poll the client has not left."""
         yield from self.judge_slow_callback(view, seen)
@@ -157,6 +166,7 @@ class Heartbeats:
         if view.application.does("poll") and took > timeout > 0 and view.left is None:
             yield build_pass("HBT-09", seen.event.sequence)
 
+    @before("LeaveGroup request")
     def judge_leave(self, view: ClientView, seen: Seen) -> Findings:
         """LeaveGroup comes since the application closes, or since it has not polled for too long."""
         application, operation, time = view.application, seen.request, seen.event.time
@@ -185,11 +195,13 @@ class Heartbeats:
 
     # --- Silence, when the client is asked to end and when the trace ends.
 
+    @before("program internal")
     def judge_program(self, view: ClientView, seen: Seen) -> Findings:
         """The client is asked to end: what its time had passed for until then is missing, however it goes on."""
         if seen.event.body["state"] == "asked to end" and not view.is_excused_from_absence(seen.event.time):
             yield from judge_gap(view, view.join_sequence, seen.event.time, at_end=True)
 
+    @at_end
     def judge_end(self, view: ClientView, time: int) -> Findings:
         """The trace ends."""
         yield from judge_idleness(view, time) if view.application.is_driven else ()
@@ -258,26 +270,3 @@ def judge_idleness(view: ClientView, time: int) -> Findings:
     if is_member and idle > limit and not is_cut_off:
         title, expected = "A client stays that is not polled", f"LeaveGroup after {view.rebalance_timeout} ms"
         yield build_violation("HBT-06", view.join_sequence, title, expected, f"none for {idle} ms")
-
-
-def watch_heartbeats() -> Monitor[ClientView]:
-    """Heartbeats and clocks."""
-    own = Heartbeats()
-    callbacks = dict.fromkeys(("assigned callback", "revoked callback", "lost callback"), own.judge_slow_callback)
-    return Monitor(
-        before={
-            "Heartbeat request": own.judge_heartbeat,
-            "FindCoordinator request": own.judge_lookup,
-            "FindCoordinator response": own.take_lookup,
-            "SyncGroup request": own.take_sync,
-            "JoinGroup response": own.judge_answer,
-            "SyncGroup response": own.judge_answer,
-            "LeaveGroup request": own.judge_leave,
-            "command internal": own.judge_command,
-            "result internal": own.end_command,
-            "program internal": own.judge_program,
-            **callbacks,
-        },
-        after={"Heartbeat response": own.take_response},
-        finish=own.judge_end,
-    )

@@ -27,7 +27,14 @@ from fencepost.traces.classic.client.view import (
     standings_at_join,
 )
 from fencepost.traces.client_judge.judge import build_violation
-from fencepost.traces.client_judge.monitors import Findings, Monitor, Reaction, Seen, build_pass, leave_open
+from fencepost.traces.client_judge.monitors import (
+    Findings,
+    Seen,
+    at_end,
+    before,
+    build_pass,
+    leave_open,
+)
 from fencepost.traces.events import Operation
 from fencepost.traces.verdict import Violation
 
@@ -60,6 +67,7 @@ class Exchanges:
             note = f"{operation.api} came over another connection while {open_one.api} had no response"
             yield leave_open("MEMBER-06", operation.handle - 1, note)
 
+    @before("JoinGroup request")
     def judge_join(self, view: ClientView, seen: Seen) -> Findings:
         """A JoinGroup arrives."""
         operation, exchange = seen.request, view.exchange
@@ -78,6 +86,7 @@ class Exchanges:
                 yield build_pass(requirement, operation.handle - 1)
         self.overlaps &= view.exchange_outstanding() is not None
 
+    @before("SyncGroup request")
     def judge_sync(self, view: ClientView, seen: Seen) -> Findings:
         """A SyncGroup arrives: it follows a JoinGroup that succeeded, once."""
         operation, exchange, body = seen.request, view.exchange, seen.request.body
@@ -99,6 +108,7 @@ class Exchanges:
         yield from (self.unsynced,) if self.unsynced is not None else ()
         self.unsynced = None
 
+    @at_end
     def judge_end(self, view: ClientView, time: int) -> Findings:
         """The trace ends: the last JoinGroup that succeeded was followed by SyncGroup, or its response late enough."""
         yield from self.tell_unsynced(view, time)
@@ -112,6 +122,7 @@ class Exchanges:
         if view.application.is_driven and exchange.is_late and waited > view.knowledge.grace:
             yield build_pass("MEMBER-29", exchange.sequence)
 
+    @before("loss")
     def judge_loss(self, view: ClientView, seen: Seen) -> Findings:
         """The connection of a JoinGroup ends: the client has waited for longer than the rebalance timeout, or not."""
         operation, timeout = seen.request, view.rebalance_timeout
@@ -144,16 +155,10 @@ def judge_first_sync(view: ClientView, operation: Operation, exchange: Exchange,
         yield check_request(view, not given, "MEMBER-07", operation, title, "no assignments", observed)
 
 
-def watch_exchanges() -> Monitor[ClientView]:
-    """The order of exchanges."""
-    own = Exchanges()
-    requests = {"JoinGroup request": own.judge_join, "SyncGroup request": own.judge_sync, "loss": own.judge_loss}
-    return Monitor(before=requests, finish=own.judge_end)
-
-
 # --- What a JoinGroup carries. These monitors keep nothing.
 
 
+@before("JoinGroup request")
 def judge_growth_of_follower(view: ClientView, seen: Seen) -> Findings:
     """A follower does not join again because a topic has grown (MEMBER-21)."""
     latest, exchange, growth = view.knowledge.latest, view.exchange, view.growth
@@ -168,6 +173,7 @@ def judge_growth_of_follower(view: ClientView, seen: Seen) -> Findings:
         yield blame_request("MEMBER-21", seen.request, title, expected, "JoinGroup")
 
 
+@before("JoinGroup request")
 def judge_reason_to_join(view: ClientView, seen: Seen) -> Findings:
     """A cooperative member that kept everything, and was told nothing, does not join again (COOP-05)."""
     exchange, latest, application = view.exchange, view.knowledge.latest, view.application
@@ -183,6 +189,7 @@ def judge_reason_to_join(view: ClientView, seen: Seen) -> Findings:
         )
 
 
+@before("JoinGroup request")
 def judge_member_id(view: ClientView, seen: Seen) -> Findings:
     """The member id is the one of a standing that the client may have."""
     operation, sent = seen.request, seen.request.body["member_id"]
@@ -202,6 +209,7 @@ def judge_member_id(view: ClientView, seen: Seen) -> Findings:
         yield blame_request(requirement, operation, title, expected, observed, asking.news)
 
 
+@before("JoinGroup request")
 def judge_fields(view: ClientView, seen: Seen) -> Findings:
     """Protocols in the same order in every JoinGroup, each once, and the timeouts that the client has."""
     operation, body, told = seen.request, seen.request.body, view.application.timeouts
@@ -220,6 +228,7 @@ def judge_fields(view: ClientView, seen: Seen) -> Findings:
     yield check_request(view, is_sound, "MEMBER-04", operation, title, expected, observed)
 
 
+@before("JoinGroup request", "LeaveGroup request")
 def judge_reasons(view: ClientView, seen: Seen) -> Findings:
     """The reason of a JoinGroup or LeaveGroup is not too long."""
     body, expected = seen.request.body, f"{MAX_REASON_LENGTH} at most"
@@ -234,6 +243,7 @@ INSTANCE_VERSIONS = {"JoinGroup": 5, "SyncGroup": 3, "Heartbeat": 3, "OffsetComm
 """The first version of each request that has the id of a static member."""
 
 
+@before(*(f"{api} request" for api in INSTANCE_VERSIONS))
 def judge_instance(view: ClientView, seen: Seen) -> Findings:
     """A static member's instance id is in each of its requests."""
     operation, instance = seen.request, view.instance
@@ -250,6 +260,7 @@ def judge_instance(view: ClientView, seen: Seen) -> Findings:
         yield check_request(view, is_right, "WIRE-05", operation, title, expected, observed)
 
 
+@before("JoinGroup request")
 def judge_subscriptions(view: ClientView, seen: Seen) -> Findings:
     """What JoinGroup carries for each protocol can be read, and is sorted."""
     operation = seen.request
@@ -272,6 +283,7 @@ def judge_subscriptions(view: ClientView, seen: Seen) -> Findings:
             yield check_request(view, version >= 1, "WIRE-06", operation, title, "1 or later", str(version))
 
 
+@before("JoinGroup request")
 def judge_wanted(view: ClientView, seen: Seen) -> Findings:
     """A JoinGroup subscribes to what the application wants; it may have been made before that."""
     wanted, subscribed, names = view.application.wanted, read_subscriptions(seen.request), protocols_in(seen.request)
@@ -283,6 +295,7 @@ def judge_wanted(view: ClientView, seen: Seen) -> Findings:
         yield check_request(view, sent == wanted, "MEMBER-27", seen.request, title, *words)
 
 
+@before("JoinGroup request")
 def judge_claims(view: ClientView, seen: Seen) -> Findings:
     """A cooperative member declares its last assignment as owned."""
     operation, installed = seen.request, view.installed
@@ -317,6 +330,7 @@ def judge_claims(view: ClientView, seen: Seen) -> Findings:
         yield check_request(view, is_fresh, "COOP-08", operation, title, f"{told}", observed)
 
 
+@before("JoinGroup request")
 def judge_memory(view: ClientView, seen: Seen) -> Findings:
     """A member that was assigned by sticky sends its assignment and the generation of that along; at first nothing."""
     operation, installed = seen.request, view.installed
@@ -334,15 +348,3 @@ def judge_memory(view: ClientView, seen: Seen) -> Findings:
         observed = f"{describe_partitions(told[0])} of generation {told[1]}"
         is_right = told == (installed, view.installed_generation)
         yield check_request(view, is_right, "STICKY-18", operation, title, expected, observed)
-
-
-JOIN_CHECKS: tuple[Reaction[ClientView], ...] = (
-    judge_growth_of_follower,
-    judge_reason_to_join,
-    judge_member_id,
-    judge_fields,
-    judge_subscriptions,
-    judge_wanted,
-    judge_claims,
-    judge_memory,
-)

@@ -2,13 +2,11 @@
 monitors."""
 
 import signal
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
 from fencepost.model.assignors.consumer_protocol import ConsumerProtocolError, decode_assignment
 from fencepost.model.classic.messages import read_offsets
-from fencepost.traces.classic.client.joins import INSTANCE_VERSIONS, JOIN_CHECKS, judge_instance, judge_reasons
 from fencepost.traces.classic.client.messages import (
     NO_GENERATION,
     UNSUPPORTED,
@@ -27,13 +25,11 @@ from fencepost.traces.classic.client.view import (
 )
 from fencepost.traces.client_judge.judge import build_violation
 from fencepost.traces.client_judge.monitors import (
-    BeginMonitor,
     Finding,
     Findings,
-    Finish,
-    Monitor,
-    Reaction,
     Seen,
+    at_end,
+    before,
     build_pass,
     check,
     leave_open,
@@ -46,6 +42,7 @@ MAX_CLOSING_MS = 10_000
 GROUP_APIS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup"})
 
 
+@before("Heartbeat request")
 def judge_heartbeat(view: ClientView, seen: Seen) -> Findings:
     """A Heartbeat arrives: of a membership that the client has, and not while it joins."""
     operation = seen.request
@@ -58,6 +55,7 @@ def judge_heartbeat(view: ClientView, seen: Seen) -> Findings:
         yield build_pass("HBT-02", operation.handle - 1)
 
 
+@before("OffsetCommit request")
 def judge_commit(view: ClientView, seen: Seen) -> Findings:
     """An OffsetCommit of the group arrives."""
     operation, open_one = seen.request, view.exchange_outstanding()
@@ -106,6 +104,7 @@ def judge_stale(view: ClientView, operation: Operation, stale: str, memberless: 
     return blame_request(requirement, operation, title, expected, observed, knowledge.latest.news)
 
 
+@before(*(f"{api} request" for api in GROUP_APIS))
 def judge_request_by_hand(view: ClientView, seen: Seen) -> Findings:
     """An application that has assigned its partitions itself has no member."""
     if view.is_by_hand(seen.event.time):
@@ -113,6 +112,7 @@ def judge_request_by_hand(view: ClientView, seen: Seen) -> Findings:
         yield blame_request("MEMBER-26", seen.request, title, expected, seen.request.api)
 
 
+@at_end
 def judge_by_hand(view: ClientView, time: int) -> Findings:
     """An assignment by hand is over, or the trace: it has lasted for a while, and there was nothing to blame."""
     since = view.application.manual_since
@@ -121,6 +121,7 @@ def judge_by_hand(view: ClientView, time: int) -> Findings:
         yield build_pass("CALLBACK-18", 0)
 
 
+@before("result internal")
 def judge_end_by_hand(view: ClientView, seen: Seen) -> Findings:
     """The application unsubscribes or closes."""
     if view.application.is_ending and seen.event.body.get("error") != UNSUPPORTED:
@@ -133,6 +134,7 @@ class FirstRequest:
 
     has_asked: bool = False
 
+    @before(*(f"{api} request" for api in (*GROUP_APIS, "OffsetCommit", "OffsetFetch")))
     def judge(self, view: ClientView, seen: Seen) -> Findings:
         """A request to the coordinator arrives."""
         if not self.has_asked:
@@ -141,12 +143,7 @@ class FirstRequest:
             yield check_request(view, view.has_found, "MEMBER-01", seen.request, title, expected, api)
 
 
-def watch_first_request() -> Monitor[ClientView]:
-    """The first request."""
-    own = FirstRequest()
-    return Monitor(before={f"{api} request": own.judge for api in (*GROUP_APIS, "OffsetCommit", "OffsetFetch")})
-
-
+@before("SyncGroup response")
 def judge_unread_assignment(view: ClientView, seen: Seen) -> Findings:
     """An assignment comes to a client of which nobody knows what it subscribes to."""
     is_late = view.exchange is not None and view.has_left
@@ -162,6 +159,7 @@ def judge_unread_assignment(view: ClientView, seen: Seen) -> Findings:
 # --- Debts.
 
 
+@before("JoinGroup request", "FindCoordinator request", "OffsetFetch request")
 def judge_payment(view: ClientView, seen: Seen) -> Findings:
     """A request pays what was owed with it."""
     for debt in view.debts.values():
@@ -178,18 +176,21 @@ def judge_absence(view: ClientView, time: int) -> Findings:
             yield miss_payment(debt, time, view.patience_for(debt.api))
 
 
+@before("program internal")
 def judge_absence_at_end(view: ClientView, seen: Seen) -> Findings:
     """The program is asked to end."""
     if seen.event.body["state"] == "asked to end":
         yield from judge_absence(view, seen.event.time)
 
 
+@before("LeaveGroup request")
 def judge_absence_at_leave(view: ClientView, seen: Seen) -> Findings:
     """A LeaveGroup arrives: perhaps the application was asked to end."""
     if view.application.is_ending and not view.is_ending:
         yield from judge_absence(view, view.application.began)
 
 
+@at_end
 def judge_debts(view: ClientView, time: int) -> Findings:
     """The trace ends: what the client owes is overdue, or it ends too early to say so."""
     for debt in view.debts.values() if not view.is_over else ():
@@ -223,6 +224,7 @@ class Leaving:
     has_no_coordinator: bool = False
     exit_code: int | None = None
 
+    @before("program internal")
     def take_program(self, view: ClientView, seen: Seen) -> None:
         """The program is asked to end, or ends."""
         body = seen.event.body
@@ -231,12 +233,14 @@ class Leaving:
         elif body["state"] == "ended":
             self.exit_code = body["code"]
 
+    @before("LeaveGroup request")
     def judge_leave(self, view: ClientView, seen: Seen) -> Findings:
         """A LeaveGroup arrives."""
         if view.instance is not None:
             title, expected = "A static member leaves by itself", "no LeaveGroup"
             yield blame_request("MEMBER-23", seen.request, title, expected, "LeaveGroup")
 
+    @at_end
     def judge_end(self, view: ClientView, time: int) -> Findings:
         """The trace ends: the client has left the group, if it is dynamic, and is gone."""
         requirement, asked = self.requirement(view), view.asked_to_end
@@ -290,38 +294,3 @@ class Leaving:
         elif waited > MAX_CLOSING_MS:
             title, observed = "LeaveGroup blocks closing", f"it still runs after {waited} ms"
             yield build_violation("MEMBER-25", left.handle - 1, title, "the program ends", observed)
-
-
-def watch_leaving() -> Monitor[ClientView]:
-    """How a client leaves."""
-    own = Leaving()
-    return Monitor(
-        before={"program internal": own.take_program, "LeaveGroup request": own.judge_leave}, finish=own.judge_end
-    )
-
-
-def check_at(
-    reactions: Mapping[str, Reaction[ClientView]], finish: Finish[ClientView] | None = None
-) -> BeginMonitor[ClientView]:
-    """A monitor that keeps nothing."""
-    return lambda: Monitor(before=reactions, finish=finish)
-
-
-MEMBERSHIP: tuple[BeginMonitor[ClientView], ...] = (
-    watch_leaving,
-    check_at({"Heartbeat request": judge_heartbeat}),
-    check_at({"OffsetCommit request": judge_commit}),
-    check_at({"SyncGroup response": judge_unread_assignment}),
-    check_at(
-        {f"{api} request": judge_request_by_hand for api in GROUP_APIS} | {"result internal": judge_end_by_hand},
-        judge_by_hand,
-    ),
-    check_at(
-        {f"{api} request": judge_payment for api in ("JoinGroup", "FindCoordinator", "OffsetFetch")}
-        | {"program internal": judge_absence_at_end, "LeaveGroup request": judge_absence_at_leave},
-        judge_debts,
-    ),
-    check_at({f"{api} request": judge_instance for api in INSTANCE_VERSIONS}),
-    check_at({"JoinGroup request": judge_reasons, "LeaveGroup request": judge_reasons}),
-    *(check_at({"JoinGroup request": judge}) for judge in JOIN_CHECKS),
-)

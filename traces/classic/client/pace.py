@@ -15,7 +15,7 @@ from fencepost.traces.classic.client.messages import (
 )
 from fencepost.traces.classic.client.view import ClientView
 from fencepost.traces.client_judge.judge import build_violation
-from fencepost.traces.client_judge.monitors import Findings, Monitor, Seen, build_pass, check
+from fencepost.traces.client_judge.monitors import Findings, Seen, after, at_end, before, build_pass, check
 
 MIN_BACKOFF_MS = 10
 """What is shorter is no backoff."""
@@ -36,6 +36,7 @@ class Backoffs:
     at_once: dict[str, int] = field(default_factory=dict)
     """How many repeats in a row came at once."""
 
+    @after(*(f"{api} response" for api in PATIENCE))
     def take_response(self, view: ClientView, seen: Seen) -> None:
         """A request failed, or did not."""
         event, api = seen.event, seen.event.api
@@ -45,6 +46,7 @@ class Backoffs:
         else:
             self.forget(api)
 
+    @before(*(f"{api} request" for api in PATIENCE))
     def judge_request(self, view: ClientView, seen: Seen) -> Findings:
         """A request is repeated."""
         event, api = seen.event, seen.event.api
@@ -57,6 +59,7 @@ class Backoffs:
         observed = f"{count} times in a row after less"
         yield check(count < PATIENCE[api], "MEMBER-17", event.sequence, title, expected, observed)
 
+    @after("command internal")
     def take_command(self, view: ClientView, seen: Seen) -> None:
         """The application asks for something: what follows may be no repeat."""
         self.forget("OffsetCommit")
@@ -65,14 +68,6 @@ class Backoffs:
         """Nothing has failed."""
         self.failed.pop(api, None)
         self.at_once.pop(api, None)
-
-
-def watch_backoffs() -> Monitor[ClientView]:
-    """Repeated requests."""
-    own = Backoffs()
-    requests = {f"{api} request": own.judge_request for api in PATIENCE}
-    responses = {f"{api} response": own.take_response for api in PATIENCE}
-    return Monitor(before=requests, after={**responses, "command internal": own.take_command})
 
 
 LOOKED_FOR = ("JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit", "OffsetFetch")
@@ -89,12 +84,14 @@ class FormerCoordinators:
     moved: tuple[int, str] | None = None
     looked: int = -1
 
+    @before("FindCoordinator request")
     def judge_lookup(self, view: ClientView, seen: Seen) -> Findings:
         """The client looks for the coordinator."""
         if self.moved is not None:
             yield build_pass("MEMBER-39", seen.event.sequence)
         self.moved, self.looked = None, seen.request.handle
 
+    @after("FindCoordinator response", *(f"{api} response" for api in LOOKED_FOR))
     def take_response(self, view: ClientView, seen: Seen) -> None:
         """A node answers: a lookup, or that another one coordinates."""
         event, operation = seen.event, seen.request
@@ -105,6 +102,7 @@ class FormerCoordinators:
         ):
             self.moved = event.time, event.api
 
+    @before("LeaveGroup request", *(f"{api} request" for api in LOOKED_FOR))
     def judge_request(self, view: ClientView, seen: Seen) -> Findings:
         """The client asks the node that it knows."""
         if self.moved is None or self.moved[0] + view.knowledge.grace >= view.awake_until:
@@ -114,14 +112,6 @@ class FormerCoordinators:
         observed = f"{seen.event.api} {seen.event.time - told_at} ms after {api} got NOT_COORDINATOR"
         news = view.knowledge.latest.news
         yield build_violation("MEMBER-39", seen.event.sequence, title, expected, observed, news)
-
-
-def watch_former_coordinators() -> Monitor[ClientView]:
-    """Requests to nodes that do not coordinate the group."""
-    own = FormerCoordinators()
-    requests = {f"{api} request": own.judge_request for api in (*LOOKED_FOR, "LeaveGroup")}
-    responses = {f"{api} response": own.take_response for api in (*LOOKED_FOR, "FindCoordinator")}
-    return Monitor(before={**requests, "FindCoordinator request": own.judge_lookup}, after=responses)
 
 
 MIN_FETCHES = 8
@@ -140,6 +130,7 @@ class FetchOrder:
     firsts: dict[frozenset[TopicPartition], list[TopicPartition]] = field(default_factory=lambda: defaultdict(list))
     """The first partitions of fetches, by all their partitions."""
 
+    @after("delivered internal")
     def take_delivery(self, view: ClientView, seen: Seen) -> None:
         """A Fetch response leaves: it has records of some partitions that its node leads for the client, or of all."""
         ends = set(map(read_partition, seen.event.body["ends"]))
@@ -147,6 +138,7 @@ class FetchOrder:
         wanted = sum(view.leaders.get(partition) in nodes for partition in view.installed or ())
         self.has_delivered |= len(ends) < wanted
 
+    @before("Fetch request")
     def take_fetch(self, view: ClientView, seen: Seen) -> None:
         """A Fetch arrives."""
         order = fetched_partitions(seen.request, view.topic_names)
@@ -154,6 +146,7 @@ class FetchOrder:
             self.has_delivered = False
             self.firsts[frozenset(order)].append(order[0])
 
+    @at_end
     def judge_order(self, view: ClientView, time: int) -> Findings:
         """Enough fetches of the same partitions show whether they keep one order."""
         for firsts in self.firsts.values():
@@ -161,9 +154,3 @@ class FetchOrder:
                 title, expected = "Fetches of the same partitions keep one order", "another partition first in some"
                 observed = f"{describe_partitions(firsts[:1])} first in {len(firsts)} fetches"
                 yield check(len(set(firsts)) > 1, "PREFETCH-10", 0, title, expected, observed)
-
-
-def watch_order_of_fetches() -> Monitor[ClientView]:
-    """The order of partitions in fetches."""
-    own = FetchOrder()
-    return Monitor({"Fetch request": own.take_fetch}, {"delivered internal": own.take_delivery}, own.judge_order)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 from fencepost.model.assignors.checks import CHECKS, OWN_RULES, AssignorCheck, MissingPlan, PlanError, SeenPlans
@@ -20,7 +19,16 @@ from fencepost.traces.classic.client.view import (
     check_request,
     is_of_exchange,
 )
-from fencepost.traces.client_judge.monitors import Findings, Monitor, Seen, build_pass, check, leave_open
+from fencepost.traces.client_judge.monitors import (
+    Findings,
+    Seen,
+    after,
+    at_end,
+    before,
+    build_pass,
+    check,
+    leave_open,
+)
 from fencepost.traces.events import Event, Kind, Operation
 from fencepost.traces.history.recordings import Ownership, OwnershipEnd
 
@@ -76,7 +84,7 @@ class InventedGroup:
 
 
 @dataclass(slots=True)
-class InventedGroups:
+class Plans:
     """The plans for invented groups, by assignor and check, in their order; None where none came."""
 
     told: InventedGroup | None = None
@@ -89,6 +97,7 @@ class InventedGroups:
     last: dict[tuple[str, str], int] = field(default_factory=dict)
     """The sequence number of the last plan, or of the group without one."""
 
+    @after("group internal")
     def tell(self, view: ClientView, seen: Seen) -> None:
         """The leader is told of a group, perhaps again; at another one before that it has failed then."""
         event = seen.event
@@ -98,6 +107,7 @@ class InventedGroups:
         self.told = InventedGroup(body["assignor"], body["check"], body["topics"], event.sequence, event.time, is_again)
         self.generation = None
 
+    @before("JoinGroup request")
     def join(self, view: ClientView, seen: Seen) -> None:
         """The leader joins again: for the second time in the place of a plan, it has failed."""
         if self.told is not None and self.told.is_last_try:
@@ -110,22 +120,67 @@ class InventedGroups:
         own = {id: tuple((topics.get(name, name), number) for name, number in given) for id, given in plan.items()}
         self._add(own, sequence)
 
+    @after("JoinGroup response")
     def number(self, view: ClientView, seen: Seen) -> None:
         """The response to JoinGroup tells the leader of the group."""
         if not seen.event.body.get("error_code") and self.generation is None:
             self.generation = seen.event.body["generation_id"] if self.told is not None else None
 
+    @after(f"{REPEATED} internal")
     def repeat(self, view: ClientView, seen: Seen) -> None:
         """The last plan counts for nothing."""
         if self.planned is not None:
             self.plans[self.planned.assignor, self.planned.check].pop()
             self.told, self.planned = replace(self.planned, is_last_try=False), None
 
+    @at_end
     def finish(self, view: ClientView, time: int) -> Findings:
         """The trace ends: each check whose groups have all been planned for holds, or does not."""
         if self.told is not None and (view.ended is not None or time - self.told.time > PATIENCE_MS):
             self._add(None, self.told.sequence)
         yield from judge_groups(self)
+
+    @before("SyncGroup request")
+    def judge_plan(self, view: ClientView, seen: Seen) -> Findings:
+        """The SyncGroup of a leader arrives: its plan has every member, and is one that the assignor allows."""
+        operation, exchange = seen.request, view.exchange
+        if exchange is None or exchange.is_synced or not exchange.leads or not is_of_exchange(operation, exchange):
+            return
+        given = operation.body["assignments"]
+        told = exchange.operation.response or {}
+        if exchange.skips:
+            title, observed = "A leader plans that was told to skip it", f"{len(given)} assignments"
+            yield check_request(view, not given, "MEMBER-09", operation, title, "no assignments", observed)
+            return
+        invented = self.told if self.generation in (None, exchange.generation) else None
+        members = read_members(told["members"])
+        unread = len(told["members"]) - len(members)
+        if view.is_recorded and unread:
+            return  # a subscription of another kind
+        try:
+            plan = {row["member_id"]: decode_assignment(row["assignment"]) for row in given}
+        except ConsumerProtocolError as error:
+            yield blame_request("WIRE-01", operation, "An assignment is unreadable", "an assignment", str(error))
+            return
+        ids = {str(row["member_id"]) for row in told["members"]}
+        missing = sorted(ids - plan.keys())
+        title, expected = "The plan of the leader lacks members", f"{len(ids)} members"
+        observed = f"nothing for {', '.join(missing)}"
+        yield check_request(view, not missing, "MEMBER-08", operation, title, expected, observed)
+        if invented is not None:
+            yield from judge_invented(self, view, operation, exchange, invented, () if unread else members, plan)
+            return
+        if unread:
+            note = (
+                f"the subscriptions of {unread} members cannot be read (WIRE-01): nobody knows what they subscribe to"
+            )
+            for requirement in {one.requirement for one in PROPERTIES.get(exchange.protocol, ANY_ASSIGNOR)}:
+                yield leave_open(requirement, operation.handle - 1, note)
+        elif not missing and members:
+            has_racks = any(member.subscription.rack for member in members)  # those of partitions are not recorded
+            protocol = exchange.protocol if not (view.is_recorded and has_racks) else ""
+            clusters = known_clusters(view, operation, exchange, members, plan)
+            yield from judge_properties(view, operation, protocol, members, clusters, plan)
 
     def _add(self, plan: Assignment | None, sequence: int) -> None:
         assert self.told is not None
@@ -135,7 +190,7 @@ class InventedGroups:
         self.told, self.planned = None, self.told
 
 
-def judge_groups(groups: InventedGroups) -> Findings:
+def judge_groups(groups: Plans) -> Findings:
     """Each check whose groups have all been planned for holds, or does not."""
     able = {assignor for (assignor, name), plans in groups.plans.items() if any(plans) and VERSIONS not in name}
     blind = {assignor for (assignor, name), plans in groups.plans.items() if None in plans and VERSIONS in name} - able
@@ -159,46 +214,6 @@ def judge_groups(groups: InventedGroups) -> Findings:
 
 
 # --- The plan in a SyncGroup.
-
-
-def judge_plan(groups: InventedGroups, view: ClientView, seen: Seen) -> Findings:
-    """The SyncGroup of a leader arrives: its plan has every member, and is one that the assignor allows."""
-    operation, exchange = seen.request, view.exchange
-    if exchange is None or exchange.is_synced or not exchange.leads or not is_of_exchange(operation, exchange):
-        return
-    given = operation.body["assignments"]
-    told = exchange.operation.response or {}
-    if exchange.skips:
-        title, observed = "A leader plans that was told to skip it", f"{len(given)} assignments"
-        yield check_request(view, not given, "MEMBER-09", operation, title, "no assignments", observed)
-        return
-    invented = groups.told if groups.generation in (None, exchange.generation) else None
-    members = read_members(told["members"])
-    unread = len(told["members"]) - len(members)
-    if view.is_recorded and unread:
-        return  # a subscription of another kind
-    try:
-        plan = {row["member_id"]: decode_assignment(row["assignment"]) for row in given}
-    except ConsumerProtocolError as error:
-        yield blame_request("WIRE-01", operation, "An assignment is unreadable", "an assignment", str(error))
-        return
-    ids = {str(row["member_id"]) for row in told["members"]}
-    missing = sorted(ids - plan.keys())
-    title, expected = "The plan of the leader lacks members", f"{len(ids)} members"
-    observed = f"nothing for {', '.join(missing)}"
-    yield check_request(view, not missing, "MEMBER-08", operation, title, expected, observed)
-    if invented is not None:
-        yield from judge_invented(groups, view, operation, exchange, invented, () if unread else members, plan)
-        return
-    if unread:
-        note = f"the subscriptions of {unread} members cannot be read (WIRE-01), so nobody knows what they subscribe to"
-        for requirement in {one.requirement for one in PROPERTIES.get(exchange.protocol, ANY_ASSIGNOR)}:
-            yield leave_open(requirement, operation.handle - 1, note)
-    elif not missing and members:
-        has_racks = any(member.subscription.rack for member in members)  # those of partitions are not recorded
-        protocol = exchange.protocol if not (view.is_recorded and has_racks) else ""
-        clusters = known_clusters(view, operation, exchange, members, plan)
-        yield from judge_properties(view, operation, protocol, members, clusters, plan)
 
 
 def known_clusters(
@@ -298,7 +313,7 @@ def judge_properties(
 
 
 def judge_invented(
-    groups: InventedGroups,
+    groups: Plans,
     view: ClientView,
     operation: Operation,
     exchange: Exchange,
@@ -349,20 +364,6 @@ def describe_plan(plan: Mapping[str, Sequence[TopicPartition]]) -> str:
     """A plan in words."""
     rows = (f"'{id}' gets {', '.join(f'{topic}/{n}' for topic, n in sorted(own))}" for id, own in sorted(plan.items()))
     return "; ".join(rows)
-
-
-def watch_plans() -> Monitor[ClientView]:
-    """The plans of a leader."""
-    groups = InventedGroups()
-    return Monitor(
-        before={"JoinGroup request": groups.join, "SyncGroup request": partial(judge_plan, groups)},
-        after={
-            "JoinGroup response": groups.number,
-            "group internal": groups.tell,
-            f"{REPEATED} internal": groups.repeat,
-        },
-        finish=groups.finish,
-    )
 
 
 # --- Which member of a group has which partitions, and for how long, as the requests of the members show it.

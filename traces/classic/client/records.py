@@ -6,7 +6,7 @@ from fencepost.model.assignors.group import TopicPartition
 from fencepost.model.classic.messages import topic_of
 from fencepost.traces.classic.client.messages import describe_partitions, fetched_partitions
 from fencepost.traces.classic.client.view import ClientView, Phase, blame_request, check_request
-from fencepost.traces.client_judge.monitors import Findings, Monitor, Seen, build_pass, check
+from fencepost.traces.client_judge.monitors import Findings, Seen, after, before, build_pass, check
 
 PARKED_MS = 2_000
 """A JoinGroup that takes longer is one in whose time there might have been heartbeats, or records."""
@@ -18,6 +18,7 @@ class Records:
 
     fetched_on: set[int] = field(default_factory=set)
 
+    @before("Fetch request")
     def judge_fetch(self, view: ClientView, seen: Seen) -> Findings:
         """A Fetch arrives: of partitions that are assigned, not paused, and not asked for already."""
         operation, application = seen.request, view.application
@@ -45,6 +46,7 @@ class Records:
             is_right, observed = wanted <= allowed, describe_partitions(wanted)
             yield check_request(view, is_right, "PREFETCH-08", operation, title, expected, observed)
 
+    @before("OffsetFetch request")
     def judge_offset_fetch(self, view: ClientView, seen: Seen) -> Findings:
         """An OffsetFetch arrives."""
         groups = seen.request.body.get("groups") or (seen.request.body,)
@@ -53,6 +55,7 @@ class Records:
             title, expected = "OffsetFetch of a topic that is not subscribed", "the assignment is not applied"
             yield blame_request("MEMBER-20", seen.request, title, expected, ", ".join(foreign))
 
+    @before("poll")
     def judge_records(self, view: ClientView, seen: Seen) -> Findings:
         """A poll returns records: each of an assigned partition that is not paused, and the next of that."""
         application, positions = view.application, dict(view.application.positions)
@@ -90,6 +93,7 @@ class Records:
             return "POLL-11"
         return "COOP-07" if partition in view.application.retained else "POLL-03"
 
+    @before("result internal")
     def end_command(self, view: ClientView, seen: Seen) -> Findings:
         """The application is done with what it did: a poll returns not too much, and a position is behind the last
         record that was returned."""
@@ -107,6 +111,7 @@ class Records:
                 expected, observed = f"{returned} for {name}", f"{offset} for {name}"
                 yield check(is_right, "POLL-13", sequence, title, expected, observed)
 
+    @before("JoinGroup request")
     def judge_join(self, view: ClientView, seen: Seen) -> Findings:
         """The client joins: what is left of other topics than the ones it wants is not returned any more."""
         wanted = view.application.wanted
@@ -115,6 +120,7 @@ class Records:
         ):
             yield build_pass("POLL-18", seen.event.sequence)
 
+    @after("JoinGroup response")
     def judge_parked(self, view: ClientView, seen: Seen) -> Findings:
         """JoinGroup has its response: a cooperative member has returned the records that came meanwhile."""
         application, operation = view.application, seen.request
@@ -124,18 +130,3 @@ class Records:
             title, expected = "No record is returned while JoinGroup has no response", "records of owned partitions"
             observed = f"records are left of {describe_partitions(waiting)}"
             yield check_request(view, not waiting, "COOP-06", operation, title, expected, observed)
-
-
-def watch_records() -> Monitor[ClientView]:
-    """Records and fetches."""
-    own = Records()
-    return Monitor(
-        before={
-            "Fetch request": own.judge_fetch,
-            "OffsetFetch request": own.judge_offset_fetch,
-            "JoinGroup request": own.judge_join,
-            "records poll": own.judge_records,
-            "result internal": own.end_command,
-        },
-        after={"JoinGroup response": own.judge_parked},
-    )

@@ -17,7 +17,7 @@ from fencepost.traces.classic.client.messages import (
 from fencepost.traces.classic.client.news import MAY_REJOIN, RESETS, is_of_another_plan
 from fencepost.traces.classic.client.view import EXCHANGE_APIS, ClientView, blame_request
 from fencepost.traces.client_judge.judge import build_violation
-from fencepost.traces.client_judge.monitors import Findings, Monitor, Seen, build_pass
+from fencepost.traces.client_judge.monitors import Findings, Seen, after, at_end, before, build_pass
 from fencepost.traces.events import Event, Operation
 
 RETRIED: Mapping[str, frozenset[Error]] = MappingProxyType(
@@ -40,6 +40,7 @@ REFUSALS = frozenset(
     }
 )
 """The errors of JoinGroup that an application is told."""
+TOLD_APIS = (*RETRIED, "Heartbeat", "OffsetCommit", "LeaveGroup")
 MIN_POLLS = 10
 """The polls after which a failure should have reached the application."""
 
@@ -59,6 +60,7 @@ class Refusals:
     is_fenced: bool = False
     late_fencing: Event | None = None
 
+    @after(*(f"{api} response" for api in TOLD_APIS))
     def take_response(self, view: ClientView, seen: Seen) -> None:
         """A response leaves. Who asked again, and was told, need not tell what was refused once."""
         operation, event = seen.request, seen.event
@@ -76,6 +78,7 @@ class Refusals:
         if requirement and self.refused is None:
             self.refused, self.polls, self.requirement = event, 0, requirement
 
+    @before("result internal")
     def end_command(self, view: ClientView, seen: Seen) -> Findings:
         """A poll is over: it fails for what the application is to be told, and for nothing else."""
         application, event = view.application, seen.event
@@ -101,6 +104,7 @@ class Refusals:
             sequence = self.late_fencing.sequence
             yield build_violation("MEMBER-15", sequence, title, expected, "a failure of the poll")
 
+    @before("JoinGroup request")
     def judge_join(self, view: ClientView, seen: Seen) -> Findings:
         """A fenced member does not join again before its application was told; after a JoinGroup nobody waits for
         offsets any more."""
@@ -111,6 +115,7 @@ class Refusals:
             yield blame_request("MEMBER-19", seen.request, title, expected, "JoinGroup")
         self.refused = None if self.refused.api == "OffsetFetch" else self.refused
 
+    @at_end
     def judge_end(self, view: ClientView, time: int) -> Findings:
         """The trace ends."""
         if self.refused is not None and self.polls >= MIN_POLLS:
@@ -161,14 +166,3 @@ def is_fenced_in_background(view: ClientView, operation: Operation, event: Event
     is_current = (operation.body.get("member_id"), generation_in(operation)) == (latest.member_id, latest.generation)
     is_alone = application.is_polling and view.rebalance_told is None
     return is_fenced and is_current and is_alone and application.in_callback is None
-
-
-def watch_refusals() -> Monitor[ClientView]:
-    """Errors that the application is told."""
-    own = Refusals()
-    apis = ("FindCoordinator", "OffsetFetch", "JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit", "LeaveGroup")
-    return Monitor(
-        before={"result internal": own.end_command, "JoinGroup request": own.judge_join},
-        after={f"{api} response": own.take_response for api in apis},
-        finish=own.judge_end,
-    )

@@ -22,7 +22,17 @@ from fencepost.traces.classic.client.messages import (
 )
 from fencepost.traces.classic.client.view import ClientView, Phase, has_own_reason_to_join
 from fencepost.traces.client_judge.judge import build_violation
-from fencepost.traces.client_judge.monitors import Finding, Findings, Monitor, Seen, build_pass, check, leave_open
+from fencepost.traces.client_judge.monitors import (
+    Finding,
+    Findings,
+    Seen,
+    after,
+    at_end,
+    before,
+    build_pass,
+    check,
+    leave_open,
+)
 from fencepost.traces.events import Operation
 from fencepost.traces.verdict import Violation
 
@@ -46,7 +56,7 @@ class Starts:
     """That of the last assignment."""
     committed: Mapping[TopicPartition, int] = field(default_factory=dict)
     """The committed offsets that OffsetFetch told since the last assignment of an eager member, -1 for none."""
-    before: Mapping[TopicPartition, int] = field(default_factory=dict)
+    told_before: Mapping[TopicPartition, int] = field(default_factory=dict)
     """What OffsetFetch told before that: a request may still be on its way that goes by it."""
     bounds: frozenset[tuple[TopicPartition, int]] = frozenset()
     """The offsets that ListOffsets told since the assignment."""
@@ -56,10 +66,12 @@ class Starts:
     fetched: frozenset[TopicPartition] = NO_PARTITIONS
     """Those that were fetched since the assignment."""
 
+    @before("JoinGroup request")
     def take_join(self, view: ClientView, seen: Seen) -> None:
         """The client joins."""
         self.since, self.assigned = None, self.assigned if view.installed else NO_PARTITIONS
 
+    @after("SyncGroup response")
     def take_assignment(self, view: ClientView, seen: Seen) -> None:
         """An assignment comes. What OffsetFetch told in a generation is good for it, though the client was reset and
         has joined it again: Apache Kafka's client keeps that (ConsumerCoordinator.PendingCommittedOffsetRequest)."""
@@ -73,20 +85,24 @@ class Starts:
             return
         self.starting, self.bounds = assigned, frozenset()
         if former != self.generation:
-            self.before, self.committed = self.committed, {}
+            self.told_before, self.committed = self.committed, {}
 
+    @after("OffsetFetch response")
     def take_offsets(self, view: ClientView, seen: Seen) -> None:
         """OffsetFetch tells."""
         self.committed = {**self.committed, **dict(read_committed(seen.event.body, view.topic_names))}
 
+    @after("ListOffsets response")
     def take_bounds(self, view: ClientView, seen: Seen) -> None:
         """ListOffsets tells."""
         self.bounds |= frozenset(read_bounds(seen.event.body))
 
+    @after("Fetch response")
     def take_records(self, view: ClientView, seen: Seen) -> None:
         """A response to Fetch leaves."""
         self.starting -= out_of_range(seen.event, view.topic_names)
 
+    @before("Fetch request")
     def judge_starts(self, view: ClientView, seen: Seen) -> Findings:
         """A Fetch arrives: each partition that starts does so at its committed offset, or by the reset policy if it
         was told that there is none (MCOMMIT-19)."""
@@ -94,7 +110,7 @@ class Starts:
         application = view.application
         is_manual, sought = application.manual_since is not None, application.sought
         is_fresh = self.since is None or time - self.since <= view.knowledge.grace
-        told = {**(self.before if is_fresh else {}), **self.committed}
+        told = {**(self.told_before if is_fresh else {}), **self.committed}
         offsets = dict(fetch_offsets(operation.body, view.topic_names))
         started = {each for each in offsets if each in sought or is_manual}
         for partition in sorted((self.starting & offsets.keys()) - started):
@@ -110,6 +126,7 @@ class Starts:
         if self.since is not None and time > self.since:
             self.fetched |= offsets.keys()
 
+    @before("OffsetCommit request")
     def judge_commit(self, view: ClientView, seen: Seen) -> Findings:
         """A commit of an eager member covers no partition whose position is not known yet: since the assignment it was
         told no offset of it, and has neither fetched nor sought it (MCOMMIT-18)."""
@@ -138,24 +155,6 @@ def build_reset(operation: Operation, partition: TopicPartition, offset: int, co
     return build_violation("MCOMMIT-19", operation.handle - 1, title, f"Fetch of {where} from {told} on", observed)
 
 
-def watch_starts() -> Monitor[ClientView]:
-    """Where partitions start."""
-    own = Starts()
-    return Monitor(
-        before={
-            "JoinGroup request": own.take_join,
-            "Fetch request": own.judge_starts,
-            "OffsetCommit request": own.judge_commit,
-        },
-        after={
-            "SyncGroup response": own.take_assignment,
-            "OffsetFetch response": own.take_offsets,
-            "ListOffsets response": own.take_bounds,
-            "Fetch response": own.take_records,
-        },
-    )
-
-
 # --- What a client pays for news that should cost it nothing, and what it does not use.
 #
 # Both rest on the same proof. A stable member that was told of nothing, and whose application asks for nothing, has no
@@ -178,6 +177,7 @@ class OffsetErrors:
     failed: int = -1
     told: str = ""
 
+    @after("OffsetFetch response")
     def take_response(self, view: ClientView, seen: Seen) -> None:
         """OffsetFetch fails, or does not."""
         event = seen.event
@@ -187,18 +187,13 @@ class OffsetErrors:
             self.failed = event.sequence
             self.told = f"OffsetFetch got {Error(error_in(event)).name} at {event.time} ms"
 
+    @before("JoinGroup request")
     def judge_join(self, view: ClientView, seen: Seen) -> Findings:
         """The client joins."""
         failed, self.failed = self.failed, -1
         if failed >= 0 and joins_for(view, failed):
             title, expected = "An OffsetFetch that fails costs the generation", "OffsetFetch again, and no JoinGroup"
             yield build_violation("MEMBER-14", seen.event.sequence, title, expected, "JoinGroup", self.told)
-
-
-def watch_failing_offsets() -> Monitor[ClientView]:
-    """What errors of OffsetFetch cost."""
-    own = OffsetErrors()
-    return Monitor({"JoinGroup request": own.judge_join}, {"OffsetFetch response": own.take_response})
 
 
 @dataclass(slots=True)
@@ -212,6 +207,7 @@ class NewerAssignments:
     since: int = 0
     told: str = ""
 
+    @after("SyncGroup response")
     def take_assignment(self, view: ClientView, seen: Seen) -> None:
         """An assignment comes."""
         event = seen.event
@@ -220,18 +216,21 @@ class NewerAssignments:
         self.sequence, self.since = event.sequence, event.time
         self.told = f"{describe_news(seen.request, event)} in version {version}"
 
+    @before("Fetch request")
     def judge_fetch(self, view: ClientView, seen: Seen) -> Findings:
         """A Fetch arrives."""
         if not self.partitions.isdisjoint(fetched_partitions(seen.request, view.topic_names)):
             self.partitions = NO_PARTITIONS
             yield build_pass("WIRE-02", seen.event.sequence)
 
+    @before("JoinGroup request")
     def judge_join(self, view: ClientView, seen: Seen) -> Findings:
         """The client joins."""
         if self.partitions and joins_for(view, self.sequence):
             yield self.find_unused(seen.event.sequence, "JoinGroup")
         self.partitions = NO_PARTITIONS
 
+    @at_end
     def judge_end(self, view: ClientView, time: int) -> Findings:
         """An assignment that is never used is a violation once its time has passed."""
         waited = time - self.since
@@ -246,13 +245,3 @@ class NewerAssignments:
         """The violation by a client that does not use the assignment."""
         title, expected = "An assignment of a newer version is not used", describe_partitions(self.partitions)
         return build_violation("WIRE-02", sequence, title, f"Fetch of {expected}", observed, self.told)
-
-
-def watch_newer_assignments() -> Monitor[ClientView]:
-    """Assignments in a version to come."""
-    own = NewerAssignments()
-    return Monitor(
-        {"Fetch request": own.judge_fetch, "JoinGroup request": own.judge_join},
-        {"SyncGroup response": own.take_assignment},
-        own.judge_end,
-    )
