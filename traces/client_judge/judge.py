@@ -132,12 +132,15 @@ class Evidence:
         """Forget the recommendations that are not kept."""
         self.checks = without_remarks(self.checks)
 
-    def hold(self, requirement: str, sequence: int) -> None:
-        """A request keeps a requirement."""
-        self._add_check(CheckResult(requirement, sequence, CheckStatus.PASS))
+    def take(self, findings: Iterable[Violation | CheckResult]) -> None:
+        """Take what a monitor has found."""
+        for each in findings:
+            if isinstance(each, Violation):
+                self._violate(each)
+            else:
+                self._add_check(each)
 
-    def violate(self, violation: Violation) -> None:
-        """A request breaks a requirement."""
+    def _violate(self, violation: Violation) -> None:
         if violation.requirement not in self.requirements:
             return
         if self.requirements[violation.requirement].level is Level.SHOULD:
@@ -147,29 +150,6 @@ class Evidence:
             (each.requirement, each.title) != (violation.requirement, violation.title) for each in self.violations
         ):
             self.violations.append(violation)
-
-    def leave_open(self, requirement: str, sequence: int, note: str) -> None:
-        """A request might keep a requirement or break it."""
-        self._add_check(CheckResult(requirement, sequence, CheckStatus.INCONCLUSIVE, note))
-
-    def miss(self, requirement: str, note: str) -> None:
-        """The trace does not show what a requirement is about, for this reason."""
-        self._add_check(CheckResult(requirement, 0, CheckStatus.NOT_OBSERVED, note))
-
-    def take(self, findings: Iterable[Violation | CheckResult]) -> None:
-        """Take what a monitor has found."""
-        for each in findings:
-            if isinstance(each, Violation):
-                self.violate(each)
-            else:
-                self._add_check(each)
-
-    def judge(self, holds: bool, violation: Violation) -> None:
-        """A request keeps a requirement, or else breaks it in this way."""
-        if holds:
-            self.hold(violation.requirement, violation.sequence)
-        else:
-            self.violate(violation)
 
     def _add_check(self, result: CheckResult) -> None:
         if not self.is_closed and result.requirement in self.requirements:

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from types import ModuleType
 from typing import Any, TypeAlias, TypeVar
 
 from fencepost.traces.client_judge.judge import Evidence, build_violation
@@ -72,6 +73,17 @@ def mark(when: str, names: tuple[str, ...], reaction: Reaction) -> Reaction:
     observed = (*getattr(reaction, "observes", ()), *((when, name) for name in names))
     setattr(reaction, "observes", observed)  # noqa: B010
     return reaction
+
+
+def monitors_in(*modules: ModuleType) -> tuple[Monitor, ...]:
+    """The monitors in these modules: what observes events there."""
+    own = [each for module in modules for each in vars(module).values() if is_of_module(each, module)]
+    return tuple(each for each in own if any(hasattr(part, "observes") for part in (each, *vars(each).values())))
+
+
+def is_of_module(value: object, module: ModuleType) -> bool:
+    """Whether a class or a function was made in a module."""
+    return callable(value) and getattr(value, "__module__", "") == module.__name__
 
 
 class Monitors:

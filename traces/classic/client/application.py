@@ -240,11 +240,6 @@ class Application:
         return self.does("close", "unsubscribe")
 
     @property
-    def is_unsubscribing(self) -> bool:
-        """Whether it unsubscribes."""
-        return self.command is not None and self.command["do"] == "unsubscribe"
-
-    @property
     def is_polling(self) -> bool:
         """Whether a poll is carried out."""
         return self.does("poll")

@@ -5,9 +5,8 @@ keeps the standings that the client may have: one after each piece of news that 
 A request is allowed if one of them allows it, and leaves behind those that came before that one. A stable member that
 was told of nothing, and wants nothing, has no reason to join: whoever joins has read more (`standings_at_join`).
 
-What the requests mean is judged in two ways. Monitors (`MONITORS`) see the view and write nothing but their own state:
-each can be taken away, and the others say what they said before. The functions in `REQUESTS` and `RESPONSES` fold the
-view as they judge; what they judge belongs into monitors, family by family.
+The view is folded from the events, and judges nothing. What they mean is judged by monitors (`MONITORS`), which see the
+view and write nothing but their own state: each can be taken away, and the others say what they said before.
 
 What cannot be read accuses nobody: a subscription of unknown bytes is WIRE-01, and what rests on it is inconclusive.
 What is missing is looked for when the client is asked to end, so that a clean close hides nothing.
@@ -21,50 +20,26 @@ from typing import ClassVar
 from fencepost.model.catalogue.requirement import Requirement
 from fencepost.model.classic.catalogue.client import CLIENT_CATALOGUE
 from fencepost.traces.classic.client import (
+    callbacks,
+    commits,
+    draining,
     driven,
+    heartbeats,
+    joins,
+    membership,
     news,
+    pace,
+    plans,
+    records,
+    refusals,
+    starts,
 )
-from fencepost.traces.classic.client.callbacks import Callbacks
-from fencepost.traces.classic.client.commits import Commits
-from fencepost.traces.classic.client.draining import Draining
-from fencepost.traces.classic.client.heartbeats import Heartbeats
-from fencepost.traces.classic.client.joins import (
-    Exchanges,
-    judge_claims,
-    judge_fields,
-    judge_growth_of_follower,
-    judge_instance,
-    judge_member_id,
-    judge_memory,
-    judge_reason_to_join,
-    judge_reasons,
-    judge_subscriptions,
-    judge_wanted,
-)
-from fencepost.traces.classic.client.membership import (
-    FirstRequest,
-    Leaving,
-    judge_absence_at_end,
-    judge_absence_at_leave,
-    judge_by_hand,
-    judge_commit,
-    judge_debts,
-    judge_end_by_hand,
-    judge_heartbeat,
-    judge_payment,
-    judge_request_by_hand,
-    judge_unread_assignment,
-)
-from fencepost.traces.classic.client.messages import MOVED, UNSUPPORTED, first_error
-from fencepost.traces.classic.client.pace import Backoffs, FetchOrder, FormerCoordinators
-from fencepost.traces.classic.client.plans import OwnershipHistory, Plans
-from fencepost.traces.classic.client.records import Records
-from fencepost.traces.classic.client.refusals import Refusals
-from fencepost.traces.classic.client.starts import NewerAssignments, OffsetErrors, Starts
+from fencepost.traces.classic.client.messages import MOVED, UNSUPPORTED, error_in
+from fencepost.traces.classic.client.plans import OwnershipHistory
 from fencepost.traces.classic.client.view import EXCHANGE_APIS, ClientView, Knowledge
 from fencepost.traces.classic.history import StateHistory
 from fencepost.traces.client_judge.judge import Evidence, build_violation
-from fencepost.traces.client_judge.monitors import Findings, Monitor, Monitors, Seen, after
+from fencepost.traces.client_judge.monitors import Findings, Monitor, Monitors, Seen, after, monitors_in
 from fencepost.traces.events import Event, Header, Kind, Operation
 from fencepost.traces.history.recordings import RecordingParts, ShownViolation
 from fencepost.traces.verdict import PASSING, CheckStatus, TraceVerdict
@@ -75,13 +50,8 @@ MEMBER_APIS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat"})
 """Requests whose responses start a client's clock of its session anew."""
 SETTLING_MS = 500
 """How long a client that was held up may take to read what came meanwhile."""
-MONITORS: tuple[Monitor, ...] = (
-    *(Starts, OffsetErrors, NewerAssignments, Backoffs, FormerCoordinators, FetchOrder, Draining, Plans, Records),
-    *(Commits, Callbacks, Refusals, Heartbeats, Exchanges, FirstRequest, Leaving),
-    *(judge_heartbeat, judge_commit, judge_request_by_hand, judge_end_by_hand, judge_by_hand, judge_unread_assignment),
-    *(judge_payment, judge_absence_at_end, judge_absence_at_leave, judge_debts),
-    *(judge_instance, judge_reasons, judge_growth_of_follower, judge_reason_to_join, judge_member_id, judge_fields),
-    *(judge_subscriptions, judge_wanted, judge_claims, judge_memory),
+MONITORS = monitors_in(
+    *(starts, pace, draining, plans, records, commits, callbacks, refusals, heartbeats, joins, membership)
 )
 Look = Callable[[ClientView, Operation, Event], None]
 REQUESTS: Mapping[str, Look] = {
@@ -90,7 +60,6 @@ REQUESTS: Mapping[str, Look] = {
     "Heartbeat": news.take_sign,
     "OffsetCommit": news.take_sign,
     "LeaveGroup": news.take_leave,
-    "OffsetFetch": news.take_offset_fetch,
 }
 RESPONSES: Mapping[str, Look] = {
     "FindCoordinator": news.take_lookup,
@@ -151,8 +120,7 @@ class ClassicClient:
         if "_findings" not in event.body:
             self._monitors.show_before(view, Seen(event, operation))
         driven.begin_request(view, operation, event)
-        if operation.api == "FindCoordinator":
-            news.take_find(view, operation, event)
+        view.settle_debts(operation.api, event.sequence)
         if "_findings" not in event.body:
             if operation.api in REQUESTS:
                 REQUESTS[operation.api](view, operation, event)
@@ -182,12 +150,14 @@ class ClassicClient:
             view.debts = view.debts_without("FindCoordinator")
         if operation.api in MEMBER_APIS and error not in MOVED:
             view.heard = event.time
+        if operation.api == "SyncGroup" and not error:
+            view.assigned_at = event.time
         driven.end_response(view, operation, event)
         if view.is_recorded:
             news.end_recorded_response(view, operation)
         if operation.api in EXCHANGE_APIS and event.connection not in view.doubtful:
             view.last_exchange_news = event.sequence
-        if first_error(event.body) in news.ELSEWHERE and operation.api in GROUP_APIS:
+        if error_in(event) in news.ELSEWHERE and operation.api in GROUP_APIS:
             view.doubtful[event.connection] = event.time
             view.refused_on = event.connection if operation.api in EXCHANGE_APIS else view.refused_on
         self._monitors.show_after(view, Seen(event, operation))

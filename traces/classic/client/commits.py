@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from fencepost.model.assignors.group import TopicPartition
 from fencepost.model.classic.messages import read_offsets, topic_of
 from fencepost.model.errors import Error, error_name
+from fencepost.traces.classic.client.membership import judge_debt
 from fencepost.traces.classic.client.messages import (
     MOVED,
     NO_GENERATION,
     describe_news,
     describe_partitions,
-    first_error,
+    error_in,
     generation_in,
     name_of_error,
     partitions_in,
@@ -21,6 +22,7 @@ from fencepost.traces.classic.client.refusals import is_fenced_in_background
 from fencepost.traces.classic.client.view import (
     MIN_PATIENCE_MS,
     ClientView,
+    Debt,
     Phase,
     blame_request,
     check_request,
@@ -36,7 +38,6 @@ from fencepost.traces.client_judge.monitors import (
     before,
     build_pass,
     check,
-    leave_open,
 )
 from fencepost.traces.events import Event, Operation
 
@@ -80,7 +81,7 @@ class UnawaitedCommit:
     @property
     def error(self) -> int:
         """The error that it got, 0 for none so far."""
-        return first_error(self.response.body) if self.response is not None else 0
+        return error_in(self.response) if self.response is not None else 0
 
 
 @dataclass(slots=True)
@@ -90,14 +91,6 @@ class RefusedCommit:
 
     response: Event
     polls: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class OwedCommit:
-    """A commit failed, at this event, that is to be sent again; `news` says so in words."""
-
-    event: Event
-    news: str
 
 
 @dataclass(slots=True)
@@ -136,9 +129,9 @@ class Commits:
     """The commits that the application does not wait for, by the numbers of their commands."""
     answered: Event | None = None
     """The last response to an OffsetCommit that the application waits for."""
-    again: OwedCommit | None = None
+    again: Debt | None = None
     """What the application waits for is to be sent again, or its caller is told (MCOMMIT-14)."""
-    by_clock: OwedCommit | None = None
+    by_clock: Debt | None = None
     """What the clock of an application without a subscription is to send again (MCOMMIT-17)."""
 
     # --- Requests.
@@ -153,9 +146,8 @@ class Commits:
             yield from judge_manual_commit(view, seen.request)
         yield from self.judge_asker(view, seen.request)
         yield from self.judge_bounds(view, seen.request)
-        for owed in (self.again, self.by_clock):
-            if owed is not None and owed.event.sequence < seen.event.sequence:
-                yield build_pass("MCOMMIT-14" if owed is self.again else "MCOMMIT-17", seen.event.sequence)
+        for debt in (self.again, self.by_clock):
+            yield from (build_pass(debt.requirement, seen.event.sequence),) if debt is not None else ()
         self.again = self.by_clock = None
         if not self.is_unawaited(view, seen.request):
             yield from self.judge_periodic(view, seen.request)
@@ -261,7 +253,11 @@ class Commits:
             yield build_pass("MCOMMIT-06", seen.event.sequence)
         if view.rebalance_told is None:
             return
-        if view.owes("JoinGroup") and application.is_polling and application.has_auto_commit:
+        if (
+            any(each.api == "JoinGroup" for each in view.debts.values())
+            and application.is_polling
+            and application.has_auto_commit
+        ):
             first, last = self.tried or (time, time)
             title, expected = "The commit before JoinGroup goes on", f"JoinGroup within {view.rebalance_timeout} ms"
             observed = f"OffsetCommit after {time - first} ms"
@@ -280,7 +276,7 @@ class Commits:
         application, operation, event = view.application, seen.request, seen.event
         if not application.is_driven or is_fenced_in_background(view, operation, event):
             return
-        error = first_error(event.body)
+        error = error_in(event)
         self.take_results(view, operation, event)
         self.take_response_unawaited(operation, event)
         if self.is_unawaited(view, operation):
@@ -289,7 +285,8 @@ class Commits:
         self.answered = event if is_waited_for else self.answered
         is_manual = application.manual_since is not None and not operation.body["member_id"]
         if is_manual and application.has_auto_commit and error in ELSEWHERE:
-            self.by_clock = OwedCommit(event, f"{news}, and offsets are committed by the clock")
+            told = f"{news}, and offsets are committed by the clock"
+            self.by_clock = Debt("MCOMMIT-17", "OffsetCommit", event.time, event.sequence, told)
         if self.periodic is not None and self.periodic[0] == operation.sent_at and application.auto_commit_ms:
             is_refused = error in REPEATED_ERRORS and view.rebalance_told is None
             self.refused = RefusedCommit(event) if is_refused else None
@@ -303,7 +300,7 @@ class Commits:
         sent = {partition: row.offset for partition, row in read_offsets(operation.body, view.topic_names)}
         is_late = operation.handle <= view.application.command_sequence
         if not is_late and not self.is_unawaited(view, operation):  # else the application does not wait for it
-            self.errors.append(first_error(event.body))
+            self.errors.append(error_in(event))
         for topic in event.body.get("topics") or ():
             for row in topic["partitions"]:
                 partition = topic_of(topic, view.topic_names), int(row["partition_index"])
@@ -317,7 +314,7 @@ class Commits:
         for commit in self.unawaited.values():
             if any(operation is each for each in commit.operations):
                 commit.responses.append(event)
-                failed = next((each for each in commit.responses if first_error(each.body)), event)
+                failed = next((each for each in commit.responses if error_in(each)), event)
                 commit.response = failed if len(commit.responses) == len(commit.operations) else None
 
     @after("loss")
@@ -332,7 +329,7 @@ class Commits:
     def owe(self, view: ClientView, news: str, event: Event) -> None:
         """A commit failed that the application waits for, and may succeed the next time."""
         if view.application.does("commit") and view.application.manual_since is None:
-            self.again = OwedCommit(event, news)
+            self.again = Debt("MCOMMIT-14", "OffsetCommit", event.time, event.sequence, news)
 
     # --- The application.
 
@@ -561,35 +558,19 @@ class Commits:
         is_held_up = view.lost_since is not None or any(
             end - each.sent_at > MIN_PATIENCE_MS / 2 for each in view.outstanding.values() if each.api != "Fetch"
         )
-        if self.again is not None and view.ended is None and not is_held_up:
-            yield from self.judge_again(view, self.again, end)
+        again, is_waiting = self.again, view.ended is None and not is_held_up
+        if again is not None and is_waiting and end - again.since > view.patience_for("OffsetCommit"):
+            title, expected = "A commit is not tried again", "OffsetCommit again, or a failure"
+            observed = f"neither for {end - again.since} ms"
+            yield build_violation("MCOMMIT-14", again.sequence, title, expected, observed, again.news)
         if self.by_clock is not None and not view.is_ending:
-            yield from self.judge_by_clock(view, self.by_clock, time)
+            yield judge_debt(view, self.by_clock, time)
         for commit in self.unawaited.values():
             is_due = commit.response is not None and commit.error != Error.FENCED_INSTANCE_ID and not commit.reports
             if commit.response is not None and is_due and commit.polls >= MIN_UNAWAITED_POLLS:
                 title, observed = "A commit that nobody waits for is never reported", f"none in {commit.polls} polls"
                 observed += " after its response"
                 yield build_violation("MCOMMIT-14", commit.response.sequence, title, "a report", observed)
-
-    def judge_again(self, view: ClientView, owed: OwedCommit, end: int) -> Findings:
-        """A commit that the application waits for is not tried again, though nothing else is waited for."""
-        if end - owed.event.time > view.patience_for("OffsetCommit"):
-            title, expected = "A commit is not tried again", "OffsetCommit again, or a failure"
-            observed = f"neither for {end - owed.event.time} ms"
-            yield build_violation("MCOMMIT-14", owed.event.sequence, title, expected, observed, owed.news)
-
-    def judge_by_clock(self, view: ClientView, owed: OwedCommit, time: int) -> Findings:
-        """An application that has left its group, and assigned its partitions itself, goes on with its auto-commits."""
-        waited, patience = time - owed.event.time, view.patience_for("OffsetCommit")
-        if waited > patience and (view.is_over or not view.is_unheard(time, MIN_PATIENCE_MS)):
-            title, expected = "No OffsetCommit follows", f"OffsetCommit within {patience} ms"
-            yield build_violation(
-                "MCOMMIT-17", owed.event.sequence, title, expected, f"none for {waited} ms", owed.news
-            )
-        elif not view.is_over:
-            note = f"{owed.news}, and no OffsetCommit came within {waited} ms; the client may take {patience} ms"
-            yield leave_open("MCOMMIT-17", owed.event.sequence, note)
 
 
 def partitions_of(view: ClientView, commit: Operation) -> frozenset[TopicPartition]:

@@ -5,7 +5,7 @@ A record is buffered from the Fetch response that brings it to the poll that ret
 as a seek or a rebalance, makes it unknown: nothing is said of it until the next response.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from fencepost.model.assignors.group import TopicPartition
@@ -14,7 +14,6 @@ from fencepost.traces.classic.client.messages import (
     describe_partitions,
     fetch_offsets,
     fetched_partitions,
-    out_of_range,
     read_partition,
 )
 from fencepost.traces.classic.client.view import POSITION_APIS, ClientView, Phase
@@ -109,13 +108,8 @@ class Draining:
     starved: bool = False
     fetched_at: dict[TopicPartition, int] = field(default_factory=dict)
     """When a partition was in a Fetch last."""
-    stable_since: int | None = None
-    """When the last assignment came, None while the client joins."""
-    written_at: int = 0
     returned_at: int = 0
     """When a poll returned records last."""
-    out_of_range: set[TopicPartition] = field(default_factory=set)
-    """Partitions at whose position there is nothing to fetch."""
 
     def count(self, view: ClientView, partition: TopicPartition) -> int:
         """The number of records of a partition that are buffered, 0 if that is unknown."""
@@ -135,22 +129,6 @@ class Draining:
         """The number of records that may be buffered of all partitions that the client has."""
         lost = {each: end for each, end in self.doubtful.items() if each in view.application.owned - self.ends.keys()}
         return self.total(view) + sum(max(0, end - view.application.next_of(each)) for each, end in lost.items())
-
-    def deliver(self, view: ClientView, partition: TopicPartition, end: int, time: int) -> None:
-        """Records of a partition come, up to before an offset."""
-        if not self.count(view, partition):
-            self.waits[partition] = Wait(self.total(view, partition))
-        for other, wait in self.waits.items():
-            wait.is_refilled |= other != partition and wait.polls > 0
-        self.ends[partition], self.came[partition] = end, time
-        self.most[partition] = max(self.most.get(partition, 0), self.count(view, partition))
-
-    def doubt(self, view: ClientView, ends: Mapping[TopicPartition, int]) -> None:
-        """Records come, up to before these offsets, that the client may throw away unread."""
-        self.forget(ends)
-        self.doubtful |= ends
-        for partition, end in ends.items():
-            self.most[partition] = max(self.most.get(partition, 0), end - view.application.next_of(partition))
 
     def bound(self, view: ClientView, partition: TopicPartition) -> int:
         """In how many polls a partition that waits is served, whether polls go on behind the place where the last one
@@ -192,44 +170,31 @@ class Draining:
         application, event = view.application, seen.event
         ends = {read_partition(name): end for name, end in event.body["ends"].items()}
         if application.command is not None and application.command["do"] in CHANGES:
-            self.doubt(view, ends)  # a client may give up its fetches then
+            self.forget(ends)  # a client may give up its fetches then
+            self.doubtful |= ends
+            for partition, end in ends.items():
+                self.most[partition] = max(self.most.get(partition, 0), end - application.next_of(partition))
             return
         failed = frozenset(map(read_partition, event.body["errors"]))
         for partition, end in ends.items():
             is_wanted = partition in self.asked  # else it was sought or lost since the fetch (POLL-11)
             if partition in application.owned and is_wanted:
-                self.deliver(view, partition, end, event.time)
+                if not self.count(view, partition):
+                    self.waits[partition] = Wait(self.total(view, partition))
+                for other, wait in self.waits.items():
+                    wait.is_refilled |= other != partition and wait.polls > 0
+                self.ends[partition], self.came[partition] = end, event.time
+                self.most[partition] = max(self.most.get(partition, 0), self.count(view, partition))
                 if failed:
                     self.beside_error.add(partition)
                 else:
                     self.beside_error.discard(partition)
-
-    @after("written internal")
-    def take_written(self, view: ClientView, seen: Seen) -> None:
-        """Records are written."""
-        self.written_at = seen.event.time
 
     @after("poll")
     def take_records(self, view: ClientView, seen: Seen) -> None:
         """A poll returns records."""
         self.returned_at = seen.event.time
         self.returned.update((str(topic), int(number)) for topic, number, _ in seen.event.body["records"])
-
-    @after("SyncGroup response")
-    def take_assignment(self, view: ClientView, seen: Seen) -> None:
-        """An assignment comes."""
-        if not seen.event.body.get("error_code"):
-            self.stable_since = seen.event.time
-
-    @before("JoinGroup request")
-    def take_join(self, view: ClientView, seen: Seen) -> None:
-        """The client joins."""
-        self.stable_since = None
-
-    @after("Fetch response")
-    def take_fetch_response(self, view: ClientView, seen: Seen) -> None:
-        """A response to Fetch leaves."""
-        self.out_of_range |= out_of_range(seen.event, view.topic_names)
 
     # --- Polls.
 
@@ -400,7 +365,7 @@ class Draining:
         expected, observed = f"{name} from {self.ends[partition]} on, or no fetch", f"{name} from {offset} on"
         self.forget([partition])
         self.asked[partition] = offset
-        return build_violation(requirement, sequence, title, expected, observed, view.knowledge.latest.news)
+        return build_violation(requirement, sequence, title, expected, observed)
 
     # --- The end: a client asks for the records of every partition that it has, and returns them.
 
@@ -424,12 +389,12 @@ class Draining:
 
     def judge_progress(self, view: ClientView, end: int) -> Findings:
         """A member has fetched each partition of its assignment."""
-        since, installed = self.stable_since, view.installed
+        since, installed = view.assigned_at, view.installed
         if since is None or not installed or end - since <= PROGRESS_MS + view.knowledge.grace:
             return
         if is_held_up(view, end):
             return
-        wanted = installed - view.application.paused - self.out_of_range - view.fetches_outstanding()
+        wanted = installed - view.application.paused - view.application.out_of_range - view.fetches_outstanding()
         wanted -= led_by_silent_nodes(view, installed, end)
         sequence = view.join.handle - 1 if view.join is not None else 0
         yield self.judge_idle(wanted - self.held(view), since, end, sequence)
@@ -444,7 +409,7 @@ class Draining:
         is_idle = application.has_failed_poll or (idle_since is not None and end - idle_since > WAITING_MS)
         is_waiting = any(end - each.sent_at > WAITING_MS for each in view.outstanding.values() if each.api != "Fetch")
         if end - since > PROGRESS_MS and not is_idle and not is_waiting and not is_cut_off(view, end):
-            wanted = application.owned - application.paused - self.out_of_range - view.fetches_outstanding()
+            wanted = application.owned - application.paused - view.application.out_of_range - view.fetches_outstanding()
             yield self.judge_idle(wanted, since, end, application.command_sequence)
 
     def judge_idle(self, wanted: frozenset[TopicPartition], since: int, end: int, sequence: int) -> Finding:
@@ -457,7 +422,7 @@ class Draining:
         """The application has got what was there for long enough. As long as polls return what they may, their number
         says whether a partition waits for too long."""
         application = view.application
-        if not application.is_driven or application.wanted is not None or end - self.written_at <= PROGRESS_MS:
+        if not application.is_driven or application.wanted is not None or end - view.written_at <= PROGRESS_MS:
             return
         if application.limit and end - self.returned_at <= PROGRESS_MS:
             return

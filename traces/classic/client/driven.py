@@ -81,7 +81,7 @@ def learn_written(view: ClientView, event: Event) -> None:
         if name in event.body.get("markers", ()):
             view.markers.add((partition, view.ends[partition]))
             view.ends[partition] += 1
-    view.application.last_written = event.sequence
+    view.application.last_written, view.written_at = event.sequence, event.time
 
 
 def begin_command(view: ClientView, application: Application, event: Event) -> None:
@@ -218,13 +218,13 @@ def end_request(view: ClientView, operation: Operation, event: Event) -> None:
 def end_response(view: ClientView, operation: Operation, event: Event) -> None:
     """A response to a driven client leaves the cluster."""
     application, error = view.application, event.body.get("error_code", 0)
-    if not application.is_driven:
-        return
     if operation.api == "Fetch":
         for partition in out_of_range(event, view.topic_names):  # it begins where the reset policy says
             application.positions.pop(partition, None)
             application.out_of_range.add(partition)
             application.sought.discard(partition)
+    if not application.is_driven:
+        return
     if operation.api in RETRIED:
         told = error_in(event)
         application.passing[operation.api] = Error(told).name if told in RETRIED[operation.api] else ""

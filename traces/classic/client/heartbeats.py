@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from fencepost.model.errors import Error
 from fencepost.traces.classic.client.messages import is_found
-from fencepost.traces.classic.client.view import SLOW_MS, ClientView, Phase, blame_request, check_request
+from fencepost.traces.classic.client.view import PARKED_MS, SLOW_MS, ClientView, Phase, blame_request, check_request
 from fencepost.traces.client_judge.judge import build_violation
 from fencepost.traces.client_judge.monitors import Findings, Seen, after, at_end, before, build_pass, check
 from fencepost.traces.events import Event, Operation
@@ -19,8 +19,6 @@ RESTING_MS = 1_200
 """When a member that would join again of its own accord has done so."""
 PATIENCE_MS = 3_000
 """How long after its session timeout a client may take to look for the coordinator."""
-PARKED_MS = 2_000
-"""A JoinGroup that takes longer is one in whose time there might have been heartbeats."""
 
 
 @dataclass(slots=True)
@@ -195,11 +193,11 @@ class Heartbeats:
 
     # --- Silence, when the client is asked to end and when the trace ends.
 
-    @before("program internal")
-    def judge_program(self, view: ClientView, seen: Seen) -> Findings:
+    @before("program internal", "LeaveGroup request")
+    def judge_absence(self, view: ClientView, seen: Seen) -> Findings:
         """The client is asked to end: what its time had passed for until then is missing, however it goes on."""
-        if seen.event.body["state"] == "asked to end" and not view.is_excused_from_absence(seen.event.time):
-            yield from judge_gap(view, view.join_sequence, seen.event.time, at_end=True)
+        if (time := view.ending_time(seen)) is not None:
+            yield from judge_gap(view, view.join_sequence, time, at_end=True)
 
     @at_end
     def judge_end(self, view: ClientView, time: int) -> Findings:

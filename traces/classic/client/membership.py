@@ -128,19 +128,12 @@ def judge_end_by_hand(view: ClientView, seen: Seen) -> Findings:
         yield from judge_by_hand(view, seen.event.time)
 
 
-@dataclass(slots=True)
-class FirstRequest:
+@before(*(f"{api} request" for api in (*GROUP_APIS, "OffsetCommit", "OffsetFetch")))
+def judge_first_request(view: ClientView, seen: Seen) -> Findings:
     """The first request to the coordinator of a group comes after a lookup (MEMBER-01)."""
-
-    has_asked: bool = False
-
-    @before(*(f"{api} request" for api in (*GROUP_APIS, "OffsetCommit", "OffsetFetch")))
-    def judge(self, view: ClientView, seen: Seen) -> Findings:
-        """A request to the coordinator arrives."""
-        if not self.has_asked:
-            self.has_asked, api = True, seen.request.api
-            title, expected = "A group request before the lookup", "FindCoordinator first"
-            yield check_request(view, view.has_found, "MEMBER-01", seen.request, title, expected, api)
+    if view.coordinator_connection < 0:
+        title, expected = "A group request before the lookup", "FindCoordinator first"
+        yield check_request(view, view.has_found, "MEMBER-01", seen.request, title, expected, seen.request.api)
 
 
 @before("SyncGroup response")
@@ -167,39 +160,30 @@ def judge_payment(view: ClientView, seen: Seen) -> Findings:
             yield build_pass(debt.requirement, seen.event.sequence)
 
 
-def judge_absence(view: ClientView, time: int) -> Findings:
+@before("program internal", "LeaveGroup request")
+def judge_absence(view: ClientView, seen: Seen) -> Findings:
     """The client is asked to end: a JoinGroup whose time had passed until then is missing, however it goes on."""
-    if view.is_excused_from_absence(time) or view.is_unheard(time, MIN_PATIENCE_MS):
+    time = view.ending_time(seen)
+    if time is None or view.is_unheard(time, MIN_PATIENCE_MS):
         return
     for debt in view.debts.values():
         if debt.api == "JoinGroup" and time - debt.since > view.patience_for(debt.api):
             yield miss_payment(debt, time, view.patience_for(debt.api))
 
 
-@before("program internal")
-def judge_absence_at_end(view: ClientView, seen: Seen) -> Findings:
-    """The program is asked to end."""
-    if seen.event.body["state"] == "asked to end":
-        yield from judge_absence(view, seen.event.time)
-
-
-@before("LeaveGroup request")
-def judge_absence_at_leave(view: ClientView, seen: Seen) -> Findings:
-    """A LeaveGroup arrives: perhaps the application was asked to end."""
-    if view.application.is_ending and not view.is_ending:
-        yield from judge_absence(view, view.application.began)
-
-
 @at_end
 def judge_debts(view: ClientView, time: int) -> Findings:
-    """The trace ends: what the client owes is overdue, or it ends too early to say so."""
-    for debt in view.debts.values() if not view.is_over else ():
-        waited, patience = time - debt.since, view.patience_for(debt.api)
-        if waited > patience and not view.is_unheard(time, MIN_PATIENCE_MS):
-            yield miss_payment(debt, time, patience)
-        else:
-            note = f"{debt.news}, and no {debt.api} came within {waited} ms; the client may take {patience} ms"
-            yield leave_open(debt.requirement, debt.sequence, note)
+    """The trace ends."""
+    yield from (judge_debt(view, debt, time) for debt in view.debts.values() if not view.is_over)
+
+
+def judge_debt(view: ClientView, debt: Debt, time: int) -> Finding:
+    """What the client owes is overdue, or the trace ends too early to say so."""
+    waited, patience = time - debt.since, view.patience_for(debt.api)
+    if waited > patience and not view.is_unheard(time, MIN_PATIENCE_MS):
+        return miss_payment(debt, time, patience)
+    note = f"{debt.news}, and no {debt.api} came within {waited} ms; the client may take {patience} ms"
+    return leave_open(debt.requirement, debt.sequence, note)
 
 
 def miss_payment(debt: Debt, time: int, patience: int) -> Finding:

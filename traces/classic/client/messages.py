@@ -33,14 +33,6 @@ def generation_in(operation: Operation) -> int:
     return int(body.get("generation_id", body.get("generation_id_or_member_epoch", NO_GENERATION)))
 
 
-def first_error(body: Mapping[str, Any]) -> int:
-    """The error of a response, or the first one of its partitions; 0 if there is none."""
-    if "error_code" in body:
-        return int(body["error_code"])
-    errors = (row["error_code"] for topic in body.get("topics") or () for row in topic.get("partitions") or ())
-    return next((int(error) for error in errors if error), 0)
-
-
 def error_in(event: Event) -> int:
     """The error of a response, or else the first one of its coordinators, groups or their partitions; 0 for none."""
     body = event.body
@@ -147,7 +139,7 @@ def name_of_error(event: Event) -> str:
 
 def describe_news(operation: Operation, event: Event) -> str:
     """A response in words."""
-    return f"{operation.api} got {error_name(first_error(event.body))} at {event.time} ms"
+    return f"{operation.api} got {error_name(error_in(event))} at {event.time} ms"
 
 
 def describe_partitions(partitions: Iterable[TopicPartition]) -> str:

@@ -14,7 +14,7 @@ from fencepost.traces.classic.client.messages import (
     NO_GENERATION,
     describe_news,
     describe_partitions,
-    first_error,
+    error_in,
     generation_in,
     is_contradicting,
     is_found,
@@ -116,12 +116,11 @@ def take_join(view: ClientView, operation: Operation, event: Event) -> None:
     view.read_before_join, view.knowledge = read_at_join(view, operation)
     if operation.version >= 5 and view.join is None:
         view.instance = operation.body.get("group_instance_id")
-    view.settle_debts("JoinGroup", event.sequence)
     view.subscriptions, view.protocols = read_subscriptions(operation), protocols_in(operation)
     view.has_unread_subscription = view.subscriptions.keys() < view.protocols
     if view.may_have_left and not operation.body["member_id"]:
         view.installed = None  # it has left, and a JoinGroup with the id that it gets now claims nothing either
-    view.join, view.growth, view.has_outgrown = operation, None, False
+    view.join, view.growth, view.has_outgrown, view.assigned_at = operation, None, False, None
     view.last_sign = view.rebalance_told = view.left = None
     view.may_have_left = view.has_left_silently = False
     view.former_topics.clear()
@@ -162,16 +161,6 @@ def take_leave(view: ClientView, operation: Operation, event: Event) -> None:
     view.last_sign = view.installed = None
     standing = Standing(None, news="it left the group", sequence=event.sequence, time=event.time)
     view.knowledge = view.knowledge = view.knowledge.learn(standing).show(event.sequence)
-
-
-def take_offset_fetch(view: ClientView, operation: Operation, event: Event) -> None:
-    """An OffsetFetch arrives."""
-    view.settle_debts("OffsetFetch", event.sequence)
-
-
-def take_find(view: ClientView, operation: Operation, event: Event) -> None:
-    """A FindCoordinator arrives."""
-    view.settle_debts("FindCoordinator", event.sequence)
 
 
 def take_lookup(view: ClientView, operation: Operation, event: Event) -> None:
@@ -366,7 +355,7 @@ def learn_doubtful_assignment(
 
 def learn_of_membership(view: ClientView, operation: Operation, event: Event) -> None:
     """The response to a heartbeat or a commit; an error about a membership that is over tells nothing new."""
-    error, latest = first_error(event.body), view.knowledge.latest
+    error, latest = error_in(event), view.knowledge.latest
     sent = operation.body.get("member_id"), generation_in(operation)
     news = describe_news(operation, event)
     if error == Error.NONE:

@@ -226,7 +226,7 @@ def known_clusters(
     if not view.is_recorded:
         known = known_topics(view, exchange, plan)
         alternatives = []
-        if is_told_late(view, operation, exchange):
+        if exchange.metadata == 2 and view.told_at[1] + view.knowledge.grace > operation.sent_at:
             alternatives.append(known_topics_at_first(view, exchange, plan))
         alternatives += (
             {
@@ -235,22 +235,12 @@ def known_clusters(
                 if topic in counts or time < exchange.time
             }
             for time, counts in view.former_topics
-            if is_fresh(view, exchange, time)
+            if time + view.knowledge.grace > exchange.time
         )
         return tuple(map(ClusterTopics, (known, *alternatives)))
     given = [partition for own in plan.values() for partition in own]
     claimed = [partition for member in members for partition in member.subscription.owned]
     return ClusterTopics(count_partitions(given)), ClusterTopics(count_partitions([*given, *claimed]))
-
-
-def is_told_late(view: ClientView, operation: Operation, exchange: Exchange) -> bool:
-    """Whether all Metadata but the first may still have been on its way when the leader planned."""
-    return exchange.metadata == 2 and view.told_at[1] + view.knowledge.grace > operation.sent_at
-
-
-def is_fresh(view: ClientView, exchange: Exchange, time: int) -> bool:
-    """Whether news of this time may still have been on its way when the response to JoinGroup was read."""
-    return time + view.knowledge.grace > exchange.time
 
 
 def count_partitions(partitions: Sequence[TopicPartition]) -> dict[str, int]:

@@ -5,11 +5,8 @@ from dataclasses import dataclass, field
 from fencepost.model.assignors.group import TopicPartition
 from fencepost.model.classic.messages import topic_of
 from fencepost.traces.classic.client.messages import describe_partitions, fetched_partitions
-from fencepost.traces.classic.client.view import ClientView, Phase, blame_request, check_request
+from fencepost.traces.classic.client.view import PARKED_MS, ClientView, Phase, blame_request, check_request
 from fencepost.traces.client_judge.monitors import Findings, Seen, after, before, build_pass, check
-
-PARKED_MS = 2_000
-"""A JoinGroup that takes longer is one in whose time there might have been heartbeats, or records."""
 
 
 @dataclass(slots=True)

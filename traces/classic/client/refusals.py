@@ -7,13 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from fencepost.model.errors import Error, error_name
-from fencepost.traces.classic.client.messages import (
-    PASSING_ERRORS,
-    error_in,
-    first_error,
-    generation_in,
-    is_contradicting,
-)
+from fencepost.traces.classic.client.messages import PASSING_ERRORS, error_in, generation_in, is_contradicting
 from fencepost.traces.classic.client.news import MAY_REJOIN, RESETS, is_of_another_plan
 from fencepost.traces.classic.client.view import EXCHANGE_APIS, ClientView, blame_request
 from fencepost.traces.client_judge.judge import build_violation
@@ -70,7 +64,7 @@ class Refusals:
         if self.refused is not None and is_told_otherwise and self.refused.api == operation.api:
             self.refused = None
         requirement = refusal_in(view, operation, event)
-        if first_error(event.body) == Error.FENCED_INSTANCE_ID:
+        if error_in(event) == Error.FENCED_INSTANCE_ID:
             if is_late(view, operation, event.time):
                 self.late_fencing = event
             else:
@@ -122,7 +116,7 @@ class Refusals:
             told = self.refused
             title = f"What {told.api} got does not reach the application"
             expected, observed = "a poll that fails", f"{self.polls} polls that do not"
-            news = f"{told.api} got {error_name(first_error(told.body))} at {told.time} ms"
+            news = f"{told.api} got {error_name(error_in(told))} at {told.time} ms"
             yield build_violation(self.requirement, told.sequence, title, expected, observed, news)
 
 
@@ -162,7 +156,7 @@ def refusal_in(view: ClientView, operation: Operation, event: Event) -> str:
 def is_fenced_in_background(view: ClientView, operation: Operation, event: Event) -> bool:
     """Whether a periodic commit of the membership that the client has is fenced: a later poll tells of it."""
     latest, application = view.knowledge.latest, view.application
-    is_fenced = view.instance is not None and first_error(event.body) == Error.FENCED_INSTANCE_ID
+    is_fenced = view.instance is not None and error_in(event) == Error.FENCED_INSTANCE_ID
     is_current = (operation.body.get("member_id"), generation_in(operation)) == (latest.member_id, latest.generation)
     is_alone = application.is_polling and view.rebalance_told is None
     return is_fenced and is_current and is_alone and application.in_callback is None

@@ -50,8 +50,6 @@ class Starts:
     start; so only one that begins at a bound of the log shows that the reset policy has decided. Times in milliseconds.
     """
 
-    since: int | None = None
-    """When the last assignment came, None while the client joins."""
     generation: int = NO_GENERATION
     """That of the last assignment."""
     committed: Mapping[TopicPartition, int] = field(default_factory=dict)
@@ -69,7 +67,7 @@ class Starts:
     @before("JoinGroup request")
     def take_join(self, view: ClientView, seen: Seen) -> None:
         """The client joins."""
-        self.since, self.assigned = None, self.assigned if view.installed else NO_PARTITIONS
+        self.assigned = self.assigned if view.installed else NO_PARTITIONS
 
     @after("SyncGroup response")
     def take_assignment(self, view: ClientView, seen: Seen) -> None:
@@ -78,7 +76,7 @@ class Starts:
         if seen.event.body.get("error_code"):
             return
         had, assigned, former = self.assigned, view.installed or NO_PARTITIONS, self.generation
-        self.since, self.generation = seen.event.time, view.installed_generation
+        self.generation = view.installed_generation
         self.assigned, self.fetched = assigned, NO_PARTITIONS
         if view.is_cooperative:
             self.starting = (self.starting | (assigned - had)) & assigned
@@ -109,7 +107,7 @@ class Starts:
         operation, time = seen.request, seen.event.time
         application = view.application
         is_manual, sought = application.manual_since is not None, application.sought
-        is_fresh = self.since is None or time - self.since <= view.knowledge.grace
+        is_fresh = view.assigned_at is None or time - view.assigned_at <= view.knowledge.grace
         told = {**(self.told_before if is_fresh else {}), **self.committed}
         offsets = dict(fetch_offsets(operation.body, view.topic_names))
         started = {each for each in offsets if each in sought or is_manual}
@@ -123,7 +121,7 @@ class Starts:
                 continue
             started.add(partition)
         self.starting -= started
-        if self.since is not None and time > self.since:
+        if view.assigned_at is not None and time > view.assigned_at:
             self.fetched |= offsets.keys()
 
     @before("OffsetCommit request")
@@ -132,7 +130,7 @@ class Starts:
         told no offset of it, and has neither fetched nor sought it (MCOMMIT-18)."""
         application, operation = view.application, seen.request
         is_eager = bool(view.protocols) and view.protocols <= EAGER_ASSIGNORS
-        if not application.is_driven or self.since is None or not is_eager or view.is_installed_doubtful:
+        if not application.is_driven or view.assigned_at is None or not is_eager or view.is_installed_doubtful:
             return
         if application.manual_since is not None:
             return  # they are those that it has assigned, whose commits have no generation (MCOMMIT-12)

@@ -9,7 +9,7 @@ from fencepost.model.assignors.group import Subscription, TopicPartition
 from fencepost.traces.classic.client.application import Application
 from fencepost.traces.classic.client.messages import NO_GENERATION, fetched_partitions, generation_in
 from fencepost.traces.client_judge.judge import build_violation
-from fencepost.traces.client_judge.monitors import Finding, check
+from fencepost.traces.client_judge.monitors import Finding, Seen, check
 from fencepost.traces.events import Event, Operation
 
 # --- The knowledge of a client of its membership: a standing after each piece of news, and those that it may have by
@@ -122,6 +122,8 @@ LEAVING_MS = 3_000
 """How late a client that is not polled may leave, or stop its heartbeats."""
 SLOW_MS = 3_000
 """How long an application has to do nothing to be slow."""
+PARKED_MS = 2_000
+"""A JoinGroup that takes longer is one in whose time there might have been heartbeats, or records."""
 OVERTAKING_MS = 50
 """A driver's message may arrive so long before a request that was sent first: they come by different ways."""
 
@@ -293,6 +295,10 @@ class ClientView:
     """The application has not polled for about its poll interval since the last JoinGroup: the client may have left,
     and needs no request for that if it is static or knows no coordinator."""
 
+    assigned_at: int | None = None
+    """When the last assignment came, None while the client joins."""
+    written_at: int = 0
+    """When records were written last."""
     ends: dict[TopicPartition, int] = field(default_factory=dict)
     """The offsets behind the last records of partitions."""
     application: Application = field(default_factory=Application)
@@ -308,7 +314,7 @@ class ClientView:
     """A response came twice, which no broker does."""
     hung_up: set[int] = field(default_factory=set)
     """The connections that the cluster has closed."""
-    coordinator_connection: int = 0
+    coordinator_connection: int = -1
     """The connection of the last request to the coordinator: what waits on another one is given up."""
     coordinator_lost: int | None = None
     """When that connection ended, if the client has sent nothing to the coordinator since."""
@@ -353,10 +359,6 @@ class ClientView:
         """Whether the client has certainly been no member for a while: its application has assigned its partitions."""
         since = self.application.manual_since
         return since is not None and since + self.knowledge.grace < time
-
-    def owes(self, api: str) -> bool:
-        """Whether the client owes something with this request."""
-        return any(each.api == api for each in self.debts.values())
 
     def exchange_outstanding(self) -> Operation | None:
         """A JoinGroup or SyncGroup without a response, None if there is none."""
@@ -458,13 +460,16 @@ class ClientView:
         is_idle = application.idle_since is not None and time - application.idle_since > limit
         return self.instance is not None and application.has_interval and is_idle and self.is_at_rest
 
-    def is_excused_from_absence(self, time: int) -> bool:
-        """Whether the client need not have done what was due: it is no member, or something has held it up."""
+    def ending_time(self, seen: Seen) -> int | None:
+        """When the client was asked to end, if an event shows that and it had to do what was due: its program is asked
+        to, or it leaves since its application is. None if it is no member, or something has held it up."""
         application = self.application
+        time = seen.event.time if seen.operation is None else application.began
+        is_asked = application.is_ending if seen.operation is not None else seen.event.body["state"] == "asked to end"
         is_held_up = max(application.idle_time(time), application.overdue_time(time)) > MIN_PATIENCE_MS / 2
         is_held_up |= application.has_failed_poll or application.held_up is not None
         is_held_up |= self.is_looking_up or self.coordinator_lost is not None
-        return self.join is None or self.is_over or is_held_up
+        return time if is_asked and self.join is not None and not self.is_over and not is_held_up else None
 
 
 def check_request(
