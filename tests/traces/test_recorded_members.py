@@ -16,7 +16,7 @@ from fencepost.model.assignors.consumer_protocol import encode_subscription
 from fencepost.model.assignors.group import Subscription, TopicPartition
 from fencepost.model.errors import Error
 from fencepost.traces.classic.client.client import MAX_MEMBERS, RecordedMembers
-from fencepost.traces.classic.client.joining import error_in
+from fencepost.traces.classic.client.messages import error_in
 from fencepost.traces.events import Event, Header, Kind, Lookahead, Order
 from fencepost.traces.files.trace_files import TraceError, open_trace, write_trace
 from fencepost.traces.importers.recordings import join_recordings

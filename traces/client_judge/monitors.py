@@ -77,13 +77,9 @@ def mark(when: str, names: tuple[str, ...], reaction: Reaction) -> Reaction:
 
 def monitors_in(*modules: ModuleType) -> tuple[Monitor, ...]:
     """The monitors in these modules: what observes events there."""
-    own = [each for module in modules for each in vars(module).values() if is_of_module(each, module)]
+    found = [(each, module.__name__) for module in modules for each in vars(module).values() if callable(each)]
+    own = [each for each, name in found if getattr(each, "__module__", "") == name]
     return tuple(each for each in own if any(hasattr(part, "observes") for part in (each, *vars(each).values())))
-
-
-def is_of_module(value: object, module: ModuleType) -> bool:
-    """Whether a class or a function was made in a module."""
-    return callable(value) and getattr(value, "__module__", "") == module.__name__
 
 
 class Monitors:
