@@ -1,5 +1,6 @@
 """Monitors of clients: each can be taken away, and what they say of designs and of faults that no fixed client has."""
 
+import ast
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 from fencepost.model.assignors.checks import CHECKS
 from fencepost.model.assignors.group import Assignment, ClusterTopics, GroupMember
 from fencepost.model.frozen import evolve
+from fencepost.traces.classic.client import client
 from fencepost.traces.classic.client.client import MONITORS, ClassicClient
 from fencepost.traces.classic.client.plans import Plans
 from fencepost.traces.client_judge.judge import judge_client
@@ -42,6 +44,47 @@ def test_a_monitor_can_be_taken_away(name: str) -> None:
     for monitor in MONITORS:
         fewer = findings_in(events, header, tuple(each for each in MONITORS if each is not monitor))
         assert fewer + alone[monitor] == everything
+
+
+FOLD = {"client", "driven", "news"}
+"""The modules that fold the view from the events, and judge nothing."""
+CHANGES = {"add", "append", "clear", "discard", "extend", "pop", "popleft", "remove", "setdefault", "update"}
+"""The methods that change a collection."""
+
+
+def changed_places(node: ast.AST) -> list[ast.expr]:
+    """What a statement assigns to, or changes."""
+    match node:
+        case ast.Assign(targets=targets) | ast.Delete(targets=targets):
+            return [part for each in targets for part in (each.elts if isinstance(each, ast.Tuple) else [each])]
+        case ast.AugAssign(target=target) | ast.AnnAssign(target=target):
+            return [target]
+        case ast.Call(func=ast.Attribute(value=value, attr=name)) if name in CHANGES:
+            return [value]
+    return []
+
+
+def foreign_writes(source: str) -> set[str]:
+    """The fields that a module writes of values that are not of a class of its own."""
+    tree = ast.parse(source)
+    classes = [each for each in tree.body if isinstance(each, ast.ClassDef)]
+    rows = [row for each in classes for row in each.body if isinstance(row, ast.AnnAssign)]
+    own = {row.target.id for row in rows if isinstance(row.target, ast.Name)}
+    found = set()
+    for place in (each for node in ast.walk(tree) for each in changed_places(node)):
+        while isinstance(place, ast.Subscript):
+            place = place.value
+        if isinstance(place, ast.Attribute) and ast.unparse(place.value) != "self" and place.attr not in own:
+            found.add(place.attr)
+    return found
+
+
+def test_no_monitor_writes_what_another_module_has() -> None:
+    folder = Path(client.__file__).parent
+    writers = {each.stem for each in folder.glob("*.py") if foreign_writes(each.read_text(encoding="utf-8"))}
+    assert writers == FOLD
+    assert {each.__module__.rpartition(".")[2] for each in MONITORS}.isdisjoint(FOLD)
+    assert foreign_writes("def judge(view):\n    view.debts = {}\n    view.topics['a'].add(1)") == {"debts", "topics"}
 
 
 # -- faults that were missed ------------------------------------------------------------------------------------------
