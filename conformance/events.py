@@ -92,13 +92,18 @@ class ViolationConfirmed:
     failure: Failure
 
 
+HEAVY_COST = 9
+"""About how much longer a random schedule takes than a scenario on virtual time: it is drawn, and has more steps."""
+
+
 @dataclass(frozen=True, slots=True)
 class Progress:
     """How far a run has come: `done` of `total` schedules (or `unit`), after `seconds`.
 
     `failures` counts the requirements found violated so far; `current` names what is being tested now. Of what is left,
     `after_restart` schedules wait for a restart of the target. If schedules `are_at_once`, nobody knows how long the
-    longest takes. The pace is that since `pace_from`: seconds, and how many schedules were done then.
+    longest takes. The pace is that since `pace_from`: seconds, and how many schedules were done then. `heavy` schedules
+    of those that are left are random ones, while the pace is that of scenarios.
     """
 
     done: int
@@ -110,6 +115,7 @@ class Progress:
     after_restart: int = 0
     are_at_once: bool = False
     pace_from: tuple[float, int] = (0.0, 0)
+    heavy: int = 0
 
     def seconds_left(self) -> float | None:
         """Seconds left if the rest goes on at the present pace; None while there is none, and where the pace of what is
@@ -117,7 +123,7 @@ class Progress:
         seconds, done = self.seconds - self.pace_from[0], self.done - self.pace_from[1]
         if done <= 0 or self.total < self.done or self.are_at_once or self.after_restart:
             return None
-        return seconds / done * (self.total - self.done)
+        return seconds / done * (self.total - self.done + (HEAVY_COST - 1) * self.heavy)
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,11 +54,16 @@ class MemberLabels:
         self.topics: dict[str, str] = {}
         """The names of topics by their ids (KIP-516)."""
         ids: dict[str, int] = {}
+        static: dict[str, str] = {}
         for event in events:
             if event.kind is Kind.INTERNAL and event.api == "topics":
                 self.topics |= {id: name for name, id in event.body.get("ids", {}).items()}
             if event.kind is Kind.REQUEST:
                 self.senders[event.sequence] = event.member
+                static.setdefault(str(event.body.get("group_instance_id")), event.member)
+            for member in listed_members(event):
+                if label := static.get(str(member.get("group_instance_id"))):
+                    self.labels.setdefault(str(member.get("member_id")), label)
             id = event.body.get("member_id") if event.kind is Kind.RESPONSE and event.api == "JoinGroup" else None
             if isinstance(id, str) and id and event.member and id not in self.labels:
                 ids[event.member] = ids.get(event.member, 0) + 1
@@ -70,6 +75,13 @@ class MemberLabels:
             text = text.replace(id, name)
         text = ISSUED_ID.sub(lambda found: f"a new id for {self.senders.get(int(found[1]) - 1) or 'the sender'}", text)
         return QUOTED.sub(lambda found: self.labels.get(found[1], found[0]), text)
+
+
+def listed_members(event: Event) -> Iterator[Mapping[str, Any]]:
+    """The static members that a response lists: that of a JoinGroup, or of a DescribeGroups."""
+    if event.kind is Kind.RESPONSE and event.api in ("JoinGroup", "DescribeGroups"):
+        for holder in (event.body, *event.body.get("groups", ())):
+            yield from (each for each in holder.get("members", ()) if each.get("group_instance_id"))
 
 
 def schedule_lines(events: Sequence[Event], last: int, labels: MemberLabels) -> tuple[tuple[str, ...], int]:

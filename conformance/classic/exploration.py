@@ -439,8 +439,7 @@ def explore_classic(options: argparse.Namespace, console: Console) -> int:
     instance.setting()
     files = OutputFiles(options.dot, options.graphml, options.picture)
     check_outputs({"--json": options.json, "--dot": files.dot, "--graphml": files.graphml, "--picture": files.picture})
-    stderr = console.stderr()
-    display = SearchDisplay(stderr, live=stderr.isatty(), limit=instance.limit)
+    display = SearchDisplay(console.progress_stream(), live=console.is_live(), limit=instance.limit)
 
     def show(text: str) -> None:
         display.clear()

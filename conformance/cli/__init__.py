@@ -60,19 +60,31 @@ def main(arguments: Sequence[str] | None = None, runner: "Runner | None" = None)
     try:
         options = build_parser(words).parse_args(words)
     except SystemExit as leave:  # argparse has printed the help or the usage error
-        return int(leave.code or 0)
+        return flush_help(console, int(leave.code or 0))
     except ModuleNotFoundError as error:
         return console.fail(missing_module(error))
     options.runner = runner
+    console.is_quiet, console.is_verbose = getattr(options, "quiet", False), getattr(options, "verbose", False)
     with handle_signals(raise_interrupt):
         return run_command(options, console)
+
+
+def flush_help(console: Console, code: int) -> int:
+    """Write out what argparse has printed, and return the exit code: a disk that is full is told of."""
+    try:
+        console.print("")
+    except OSError as error:
+        return console.fail(error)
+    return code
 
 
 def run_command(options: argparse.Namespace, console: Console) -> int:
     """Run the chosen command; errors of the user take one line, errors of Fencepost a traceback."""
     command: Callable[[argparse.Namespace, Console], int] = options.run
     try:
-        return command(options, console)
+        code = command(options, console)
+        console.print_last()
+        return code
     except KeyboardInterrupt as interrupt:
         return console.interrupt(str(interrupt))
     except UsageError as error:

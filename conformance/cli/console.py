@@ -41,7 +41,14 @@ class UsageError(Exception):
 
 
 class Console:
-    """Standard output and standard error, as they are at the time of each call."""
+    """Standard output and standard error, as they are at the time of each call.
+
+    With -q there is no progress, and of all lines the last one alone; with -v each step of progress is a line.
+    """
+
+    def __init__(self) -> None:
+        self.is_quiet = self.is_verbose = False
+        self.last_line = ""
 
     def print(self, text: str) -> None:
         """Write `text` to standard output at once, and drop it if the reader has closed the pipe (`| head`)."""
@@ -57,8 +64,16 @@ class Console:
             raise OSError(error.errno, error.strerror, "standard output") from None
 
     def print_line(self, line: str) -> None:
-        """Write `line` and a line break to standard output."""
-        self.print(f"{line}\n")
+        """Write `line` and a line break to standard output; with -q, once the command ends without another one."""
+        if self.is_quiet:
+            self.last_line = line.rpartition("\n")[2]
+        else:
+            self.print(f"{line}\n")
+
+    def print_last(self) -> None:
+        """Write the line that -q has kept back."""
+        if self.last_line:
+            self.print(f"{self.last_line}\n")
 
     def print_error(self, text: str) -> None:
         """Write `text` to standard error."""
@@ -93,7 +108,10 @@ class Console:
         from fencepost.conformance.reports.progress import ProgressDisplay
 
         display = ProgressDisplay(
-            self.stderr(), live=self.stderr().isatty(), columns=lambda: terminal_columns(sys.stderr)
+            self.progress_stream(),
+            live=self.is_live(),
+            columns=lambda: terminal_columns(sys.stderr),
+            tells_all=self.is_verbose,
         )
         try:
             yield display
@@ -104,7 +122,15 @@ class Console:
         """A line on standard error that is rewritten in place where that is a terminal."""
         from fencepost.conformance.reports.progress import StatusLine
 
-        return StatusLine(self.stderr(), live=self.stderr().isatty())
+        return StatusLine(self.progress_stream(), live=self.is_live())
+
+    def progress_stream(self) -> TextIO:
+        """Where progress is shown: on standard error, with -q nowhere."""
+        return io.StringIO() if self.is_quiet else self.stderr()
+
+    def is_live(self) -> bool:
+        """Whether progress is a line that is rewritten in place: on a terminal, but for -v."""
+        return self.progress_stream().isatty() and not self.is_verbose
 
     def has_colour(self) -> bool:
         """Whether standard output is to have colours: where it is a terminal that shows them, or FORCE_COLOR is set;

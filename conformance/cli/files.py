@@ -19,7 +19,6 @@ from fencepost.conformance.reports.badge import render_badge
 from fencepost.conformance.reports.json_report import to_json
 from fencepost.conformance.reports.junit import to_junit
 from fencepost.conformance.reports.report import render_report, to_html, to_markdown
-from fencepost.conformance.reports.words import outcome_line
 from fencepost.conformance.results import Ending, EndKind, ExitCode, Report, RequirementResult, Verdict
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.model.catalogue.specification import Specification
@@ -144,15 +143,15 @@ class ReportFiles:
                 )
             raise
 
-    def show(self, report: Report, is_quiet: bool = False) -> None:
-        """Print a report, or its last line alone, on standard error if standard output is one of the files."""
+    def show(self, report: Report) -> None:
+        """Print a report, on standard error if standard output is one of the files."""
         colour = self.console.has_colour() and not self.takes_stdout
-        width = self.console.width()
-        text = f"{outcome_line(report)}\n" if is_quiet else render_report(report, colour=colour, width=width)
-        self.print(text)
+        self.print(render_report(report, colour=colour, width=self.console.width()))
 
     def print(self, text: str) -> None:
-        """Print a text, on standard error if standard output is one of the files."""
+        """Print a text, with -q its last line, on standard error if standard output is one of the files."""
+        if self.console.is_quiet:
+            text = text.rstrip("\n").rpartition("\n")[2] + "\n"
         (self.console.print_error if self.takes_stdout else self.console.print)(text)
 
     def exit_code(self, code: ExitCode) -> ExitCode:

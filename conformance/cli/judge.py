@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from fencepost.conformance.cli.console import Console, UsageError, run_interruptible
 from fencepost.conformance.cli.options import (
+    LOUDNESS,
     NO_TARGET,
     PROFILE,
-    QUIET,
     REPORT_FILES,
     TARGET_HELP,
     Command,
@@ -41,10 +41,9 @@ def run_judge(options: argparse.Namespace, console: Console) -> int:
     check_outputs(report_paths(options), inputs=paths)
     files = ReportFiles(console, report_paths(options))
     with files.write_failure("recorded traces"), console.progress() as progress, collect_rarely():
-        shown = ignore_progress if options.quiet else progress
-        report = judge_traces(paths, shown, options.runner or runner)
+        report = judge_traces(paths, progress, options.runner or runner)
     files.write(report)
-    files.show(report, options.quiet)
+    files.show(report)
     return files.exit_code(report.exit_code())
 
 
@@ -60,10 +59,6 @@ def refuse_reports(paths: Sequence[Path]) -> None:
         other = "a report, not a trace; fencepost report shows it" if is_report(head) else describe_log_or_capture(head)
         if other:
             raise SourceError(f"{path}: {other}")
-
-
-def ignore_progress(progress: "Progress") -> None:
-    """Show nothing."""
 
 
 def judge_traces(paths: Sequence[Path], progress: "Callable[[Progress], None]", runner: "Runner") -> "Report":
@@ -131,7 +126,7 @@ def run_replay(options: argparse.Namespace, console: Console) -> int:
     result = run_interruptible(replaying)
     for each in result.stays:
         console.log(each)
-    console.print(render_replay(result, colour=console.has_colour(), width=console.width()))
+    console.print_line(render_replay(result, colour=console.has_colour(), width=console.width()).rstrip("\n"))
     return exit_codes[result.outcome]
 
 
@@ -173,7 +168,7 @@ COMMANDS = {
                 nargs="+",
             ),
             *REPORT_FILES,
-            QUIET,
+            LOUDNESS,
         ),
         epilog="A trace that cannot be read is reported, and the others are judged: exit code 1 if one of them has a "
         "violation, else 2. Exit code 3 if nothing was checked.",
@@ -187,6 +182,7 @@ COMMANDS = {
             PROFILE,
             Option("--as-test", help="write the schedule as a test for pytest, which needs no TARGET here"),
             Option("-o --output", "F", "the file for the test (default: print it)", Path),
+            LOUDNESS,
         ),
         usage="%(prog)s [options] TRACE (TARGET | -- CMD [ARG ...])",
     ),

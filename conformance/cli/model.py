@@ -7,6 +7,7 @@ from pathlib import Path
 
 from fencepost.conformance.cli.console import Console
 from fencepost.conformance.cli.options import (
+    LOUDNESS,
     Command,
     OneOf,
     Option,
@@ -123,6 +124,7 @@ COMMANDS = {
                 100_000,
             ),
             _JSON,
+            LOUDNESS,
             choose_protocol("prove"),
         ),
     ),
@@ -168,6 +170,7 @@ COMMANDS = {
             Option("--dot", "F", "write the explored graph for Graphviz", Path),
             Option("--graphml", "F", "write the explored graph as GraphML", Path),
             Option("--picture", "F", "write the state diagram, as Markdown", Path),
+            LOUDNESS,
             choose_protocol("explore"),
         ),
     ),

@@ -133,8 +133,9 @@ def run_protocol(command: str, options: argparse.Namespace, console: Console) ->
 
 def refuse_options(options: argparse.Namespace, command: str, understood: frozenset[str]) -> None:
     """Raise `UsageError` for an option that is given and says nothing about the protocol."""
+    for_all = {"protocol", "run", "default_of", "quiet", "verbose"}
     for name, value in vars(options).items():
-        if name not in {*understood, "protocol", "run", "default_of"} and value != options.default_of(name):
+        if name not in understood | for_all and value != options.default_of(name):
             raise UsageError(command, f"--{name.replace('_', '-')} says nothing about {options.protocol}")
 
 
@@ -289,8 +290,13 @@ SELECTION = (
     ),
 )
 SECONDS = Option("--seconds", "S", "end the run after S seconds, with exit code 3", duration)
-QUIET = Option("-q --quiet", help="no progress, and only the last line of the report")
-LOUDNESS = OneOf((Option("-v --verbose", help="a line for each scenario on standard error"), QUIET))
+LOUDNESS = OneOf(
+    (
+        Option("-v --verbose", help="a line for each step on standard error"),
+        Option("-q --quiet", help="no progress, and only the last line of the output"),
+    )
+)
+"""The options of every command that shows its progress."""
 TRACES = Option("--traces", "DIR", "save every trace", Path)
 _FORMS = {
     "--json": "as JSON",

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from fencepost.conformance.cli.console import Console, handle_signals
 from fencepost.conformance.cli.options import (
+    LOUDNESS,
     PROFILE,
     REPORT_FILES,
     TARGET_HELP,
     Command,
+    OneOf,
     Option,
     count,
     location,
@@ -190,7 +192,7 @@ def run_judge(options: argparse.Namespace, console: Console) -> int:
         if options.queries:
             return print_queried(found, tables, console, is_empty=not any(row.events for row in corpus.inputs()))
         report = found.report.build_report(time.monotonic() - begun, provenance)
-        console.print(render_report(report, colour=False))
+        console.print_line(render_report(report, colour=False).rstrip("\n"))
         console.print_line("\n" + "\n".join([*overview_lines(found.overview), tables]))
     files = ReportFiles(console, report_paths(options))
     files.write(report)
@@ -335,8 +337,8 @@ def run_campaign(options: argparse.Namespace, console: Console) -> int:
         spark_session("campaign", options.master, spark_conf(options)) as spark,
     ):
         report = run_seeds(spark, corpus, plan, range(1, options.seeds + 1), StageProgress(display, "seeds"))
-    console.print(render_report(report, colour=False))
-    console.print_line(f"\nThe corpus is {options.to}: fencepost pipeline judge and extract take it")
+    console.print_line(render_report(report, colour=False))
+    console.print_line(f"The corpus is {options.to}: fencepost pipeline judge and extract take it")
     files = ReportFiles(console, report_paths(options))
     files.write(report)
     return files.exit_code(report.exit_code())
@@ -417,7 +419,7 @@ _KAFKA = Option(
     setting,
     repeats=True,
 )
-_SPARK = (
+_SPARK: tuple[Option | OneOf, ...] = (
     Option("--master", "URL", "Spark's master", default="local[*]"),
     Option(
         "--archives",
@@ -426,6 +428,7 @@ _SPARK = (
         Path,
     ),
     Option("--conf", "KEY=VALUE", "a setting for Spark; repeatable", setting, repeats=True),
+    LOUDNESS,
 )
 _INGEST = (
     Option(

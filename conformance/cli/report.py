@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fencepost.conformance.cli.console import Console, UsageError, run_interruptible
-from fencepost.conformance.cli.options import REPORT_FILES, Command, OneOf, Option, days, report_paths
+from fencepost.conformance.cli.options import LOUDNESS, REPORT_FILES, Command, OneOf, Option, days, report_paths
 
 if TYPE_CHECKING:
     from fencepost.conformance.reports.badge import Badge
@@ -279,7 +279,7 @@ _BUILD = Command(
 )
 _REPRODUCE = Command(
     reproduce_entry,
-    (Option("--target", "TARGET", "run it on this target (default: that of its profile)"), _REGISTRY),
+    (Option("--target", "TARGET", "run it on this target (default: that of its profile)"), LOUDNESS, _REGISTRY),
     epilog="The exit code is 1 if a requirement is decided otherwise.",
 )
 COMMANDS = {
@@ -296,6 +296,7 @@ COMMANDS = {
             *REPORT_FILES,
             Option("--compare", "OLD", "say what changed since this older report", Path),
             Option("--schema", help="print the JSON Schema of reports"),
+            LOUDNESS,
         ),
         epilog="Of traces it tells the story of each group: generations, members, who left and why, how long each "
         "rebalance took and who held it up; --json has them beside the report that `fencepost judge` gives, --junit "

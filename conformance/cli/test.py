@@ -16,7 +16,6 @@ from fencepost.conformance.cli.options import (
     LOUDNESS,
     NO_TARGET,
     PROFILE,
-    QUIET,
     REPORT_FILES,
     SECONDS,
     SELECTION,
@@ -68,7 +67,7 @@ def run_test(options: argparse.Namespace, console: Console) -> int:
     def print_report(event: "RunEvent") -> None:
         if isinstance(event, RunFinished):
             progress.close()
-            files.show(event.report, options.quiet)
+            files.show(event.report)
             if event.report.ended is not None and event.report.ended.detail:
                 console.print_error(event.report.ended.detail)
                 console.log("this is an error in Fencepost itself; please report it with the lines above")
@@ -88,7 +87,7 @@ def displays(
 
     if options.verbose:
         return [VerboseDisplay(console.stderr())]
-    return [] if options.quiet else [progress_consumer(progress)]
+    return [progress_consumer(progress)]
 
 
 def plan_of(options: argparse.Namespace, target: str) -> "Plan":
@@ -151,9 +150,8 @@ def run_compare(options: argparse.Namespace, console: Console) -> int:
     one, other = (plan_for(options, word) for word in (options.one, options.other))
     check_outputs({"--json": options.json}, inputs=[one.profile, other.profile])
     with console.progress() as progress:
-        shown = () if options.quiet else (progress_consumer(progress),)
-        comparison = run_interruptible(compare_targets(one, other, *shown))
-    console.print(render_comparison(comparison, width=terminal_columns(sys.stdout)))
+        comparison = run_interruptible(compare_targets(one, other, progress_consumer(progress)))
+    console.print_line(render_comparison(comparison, width=terminal_columns(sys.stdout)).rstrip("\n"))
     if options.json is not None and not write_output(options.json, comparison_to_json(comparison), console):
         return 2
     return comparison.exit_code()
@@ -190,7 +188,7 @@ def run_test_client(options: argparse.Namespace, console: Console) -> int:
     with files.write_failure(target, requirements, specification), console.progress() as progress:
         report = run_interruptible(job.run(*displays(options, console, progress)))
     files.write(report)
-    files.show(report, options.quiet)
+    files.show(report)
     return files.exit_code(report.exit_code())
 
 
@@ -332,7 +330,7 @@ COMMANDS = {
             Option("--seconds", "S", "end the run on each after S seconds, with exit code 3", duration),
             Option("--shrink-seconds", "S", "shrink failing random schedules for S seconds in all", duration, 20.0),
             Option("--json", "F", "write the differences as JSON", Path),
-            QUIET,
+            LOUDNESS,
         ),
         usage="%(prog)s A B [options]",
     ),
@@ -380,6 +378,7 @@ COMMANDS = {
             Option("--groups", "N", "ask for N random groups", whole, 500),
             Option("--seed", "S", "seed of the random groups", int, 0),
             *REPORT_FILES,
+            LOUDNESS,
         ),
         usage="%(prog)s [options] NAME -- CMD [ARG ...]",
         epilog="CMD reads groups from standard input and writes their assignments to standard output, a JSON object a "
@@ -399,7 +398,7 @@ COMMANDS = {
             Option("--seed", "S", "what happens to whom", int, 0),
             Option("--restart", "CMD", "halfway, have the shell run CMD, which kills and restarts the broker"),
             Option("--json", "F", "write the outcome as JSON", Path),
-            Option("-v --verbose", help="a line for each event on standard error"),
+            LOUDNESS,
         ),
         epilog="Members of the group are clients of this process. The exit code is 1 if a partition had two owners in "
         "the present generation, a commit of a fenced member was accepted, or one went beyond what was returned; 3 if "

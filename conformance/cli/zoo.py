@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from fencepost.conformance.cli.console import Console
-from fencepost.conformance.cli.options import Command, OneOf, Option, count
+from fencepost.conformance.cli.options import LOUDNESS, Command, OneOf, Option, count
 from fencepost.conformance.zoo.strategies import STRATEGIES
 
 MOST_FREQUENT = 10
@@ -115,6 +115,7 @@ COMMANDS = {
             Option("--jobs", "N", "hunts at a time", count, os.cpu_count() or 1, tells_default=False),
             Option("--json", "F", "write the table as JSON", Path),
             Option("--record", help="save the results as the new baseline"),
+            LOUDNESS,
         ),
     ),
     "strangers": Command(
@@ -134,6 +135,7 @@ COMMANDS = {
             Option("--shrink", "N", "shrink the strangers of the N most frequent failures of the kit", int, 0),
             Option("--json", "F", "write the figures and every stranger as JSON", Path),
             Option("--record", help="save the figures as those that README tells"),
+            LOUDNESS,
         ),
     ),
 }

@@ -42,12 +42,20 @@ class StatusLine:
 
 class ProgressDisplay:
     """Shows progress on a stream: one line that is rewritten on a terminal (`live`) with so many `columns`, else a line
-    for every tenth of the run and for every new failure."""
+    for every tenth of the run and for every new failure, or for each step if it `tells_all`."""
 
-    def __init__(self, stream: TextIO, *, live: bool, columns: Callable[[], int | None] = lambda: None) -> None:
+    def __init__(
+        self,
+        stream: TextIO,
+        *,
+        live: bool,
+        columns: Callable[[], int | None] = lambda: None,
+        tells_all: bool = False,
+    ) -> None:
         self._status = StatusLine(stream, live=live)
         self._live = live
         self._columns = columns
+        self._tells_all = tells_all
         self._shown = Progress(0, 0, 0.0)
 
     def __call__(self, progress: Progress) -> None:
@@ -55,7 +63,7 @@ class ProgressDisplay:
         line = progress_line(progress)
         if self._live:
             self._status.show(line[: (self._columns() or DEFAULT_COLUMNS) - 1])  # the last column may break the line
-        elif self._is_news(progress):
+        elif self._tells_all or self._is_news(progress):
             self._status.show(line)
         else:
             return

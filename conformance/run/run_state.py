@@ -215,6 +215,7 @@ class RunState:
                 after_restart=after_restart,
                 are_at_once=self.plays_at_once and bool(rest),
                 pace_from=self.pace_from,
+                heavy=self.plan.schedules if rest else 0,
             )
         )
 
@@ -395,7 +396,8 @@ class RunState:
             on_tour = run.scenario in self.selection.scenarios
             again = ["--tours", str(plan.tours)] if on_tour else ["--schedules", str(plan.schedules)]
             return Origin(name, shlex.join([*test, *again, "--seed", str(plan.seed), *profile]))
-        return Origin(name, shlex.join([*test, "--only", *ids, *profile]))
+        asked = [requirement] if requirement in ids else [requirement, *ids]
+        return Origin(name, shlex.join([*test, "--only", *asked, *profile]))
 
 
 def add_tours(selection: Selection, settings: Settings, plan: Plan, protocol: ProtocolDescription) -> Selection:

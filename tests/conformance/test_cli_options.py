@@ -15,7 +15,8 @@ import fencepost
 from fencepost import run
 from fencepost.conformance.classic.scenarios import ALL
 from fencepost.conformance.cli import main
-from fencepost.conformance.cli.console import printable_line, typed_program
+from fencepost.conformance.cli.console import Console, printable_line, typed_program
+from fencepost.conformance.events import Progress
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.reports.json_report import from_html, from_json, report_schema, to_json
 from fencepost.conformance.reports.report import render_report, to_html
@@ -126,6 +127,58 @@ def test_quiet_says_the_outcome_alone(capsys: Capture) -> None:
     assert main(["test", "bundled", "-q"], FakeRunner(VIOLATED)) == 1
     output = capsys.readouterr()
     assert (output.out, output.err) == (f"{outcome_line(VIOLATED)}\n", "")
+
+
+PROGRESSING = (
+    *(["test"], ["test-client"], ["test-assignor"], ["compare"], ["swarm"], ["report"], ["replay"], ["judge"]),
+    *(["zoo"], ["strangers"], ["prove"], ["explore"], ["registry", "reproduce"]),
+    *(["pipeline", each] for each in ("ingest", "judge", "watch", "campaign")),
+)
+"""The commands that show progress."""
+
+
+@pytest.mark.parametrize("words", PROGRESSING, ids=" ".join)
+def test_quiet_and_verbose_are_options_wherever_there_is_progress(words: list[str], capsys: Capture) -> None:
+    assert main([*words, "--help"]) == 0
+    assert "-v, --verbose" in (told := capsys.readouterr().out) and "-q, --quiet" in told
+
+
+def test_quiet_and_verbose_mean_the_same_everywhere(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    console = Console()
+    with console.progress() as progress:
+        for done in range(1, 101):
+            progress(Progress(done, 100, 1.0))
+    assert capsys.readouterr().err.count("\n") == 10
+    console.is_verbose = True
+    with console.progress() as progress:
+        for done in range(1, 101):
+            progress(Progress(done, 100, 1.0))
+    console.status_line().show("a step")
+    assert capsys.readouterr().err.count("\n") == 101
+    console.is_verbose, console.is_quiet = False, True
+    with console.progress() as progress:
+        progress(Progress(1, 1, 1.0))
+    console.status_line().show("a step")
+    console.print_line("first")
+    console.print_line("next\nlast")
+    console.print_last()
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == ("last\n", "")
+
+
+def test_the_estimate_counts_what_random_schedules_cost() -> None:
+    """The figures are those of `fencepost test bundled` on two calm cores: 8.9 s were left after a tenth of the run."""
+    tenth = Progress(42, 418, 0.4, heavy=80)
+    assert 8.9 / 2 < (tenth.seconds_left() or 0) < 8.9 * 2
+    assert not (replace(tenth, heavy=0).seconds_left() or 0) > 8.9 / 2
+    assert Progress(377, 418, 4.9, pace_from=(2.8, 335)).seconds_left() == pytest.approx(2.05)
+
+
+def test_help_on_a_full_disk_is_no_success() -> None:
+    for words in (["--help"], ["--version"], ["test", "--help"]):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([sys.executable, "-m", "fencepost", *words], stdout=full, stderr=-1, text=True)
+        assert (done.returncode, done.stderr) == (2, "fencepost: standard output: No space left on device\n")
 
 
 def test_verbose_has_a_line_for_each_scenario(capsys: Capture) -> None:

@@ -146,6 +146,17 @@ def test_members_have_their_labels_and_a_second_id_a_number() -> None:
     assert labels.rename("FreshId(handle=4)") == "a new id for B"
 
 
+def test_a_static_member_that_others_are_told_of_has_its_label() -> None:
+    join = {"group_id": "g", "member_id": "", "group_instance_id": "i"}
+    listed = {"groups": [{"members": [{"member_id": "x-1", "group_instance_id": "i"}, {"member_id": "x-2"}]}]}
+    events = [
+        Event(1, 0, 0, "S", Kind.REQUEST, "JoinGroup", 5, join),
+        Event(2, 5, 0, "", Kind.REQUEST, "DescribeGroups", 5, {"groups": ["g"]}),
+        Event(3, 6, 0, "", Kind.RESPONSE, "DescribeGroups", 5, listed, of=2),
+    ]
+    assert MemberLabels(events).rename("members 'x-1', 'x-2'") == "members S, 'x-2'"
+
+
 def test_a_schedule_has_the_fields_that_differ_from_their_defaults() -> None:
     protocols = [{"name": name, "metadata": b"\0\0\0\0\0\0\xff\xff\xff\xff"} for name in ("range", "sticky")]
     join = {

@@ -583,7 +583,7 @@ def run_swarm(options: argparse.Namespace, console: Console) -> int:
         settle_seconds=options.settle_seconds,
     )
     outcome = run_interruptible(start_swarm(options.target, plan, console, options.verbose, options.restart))
-    console.print(render_outcome(outcome))
+    console.print_line(render_outcome(outcome).rstrip("\n"))
     if options.json is not None:
         options.json.write_text(json.dumps(outcome_as_json(outcome), indent=1) + "\n", encoding="utf-8")
     if outcome.watch.violations:
