@@ -93,7 +93,7 @@ def judge_report(
     requirements, summary = report.specification.requirements, report.summary()
     violations = summary[Verdict.FAIL] + len(report.unclassified)
     if violations:
-        return f"{violations} of {len(requirements)} violated{age_note(report)}", BadgeColour.RED
+        return f"{violations} violated of {report.checked_count()} checked{age_note(report)}", BadgeColour.RED
     if is_outdated(report, today, max_age):
         day = day_of(report)
         return f"outdated ({day[:7] if day else 'no date'})", BadgeColour.GREY

@@ -114,13 +114,15 @@ class Bullets:
 @dataclass(frozen=True, slots=True)
 class Table:
     """Rows of cells. Text of a stacked table has the second cell of a row below the first, and no columns. `name` says
-    what the table is to those who do not see it; one that is searched has a field for that."""
+    what the table is to those who do not see it; one that is searched has a field for that. `around` is a time of day:
+    a page shows the rows near to it, by their first column, or near to another one."""
 
     name: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Text, ...], ...]
     is_stacked: bool = False
     is_searched: bool = False
+    around: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,10 +133,13 @@ def table_element(table: Table) -> str:
     rows = ("".join(element("td", inline_element(cell)) for cell in row) for row in table.rows)
     body = "".join(element("tr", row) for row in rows)
     inner = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
-    if not table.is_searched:
-        return scroll_box(element("table", inner), table.name)
-    field = '<input class="filter" type="search" placeholder="JOIN, fail, generation">'
-    return f"<p hidden><label>Filter: {field}</label></p>" + scroll_box(element("table", inner), table.name)
+    field = ""
+    if table.is_searched:
+        field = '<p hidden><label>Filter: <input class="filter" type="search" placeholder="JOIN, fail"></label></p>'
+    elif table.around:
+        time = f'<input class="around" type="search" value="{clean(table.around)}">'
+        field = f"<p hidden><label>Around: {time}</label> A click on a drawing asks for its time.</p>"
+    return field + scroll_box(element("table", inner), table.name)
 
 
 def family_elements(family: str, cells: Sequence[Span], text: Text) -> str:

@@ -4,8 +4,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from fencepost.conformance.reports.document import (
+    NEW_LINE,
     RICH_MEDIA,
     Block,
     Bullets,
@@ -24,6 +26,7 @@ from fencepost.conformance.reports.document import (
     Text,
 )
 from fencepost.conformance.reports.incident_words import (
+    MAX_NAMED,
     Clock,
     HistoryWords,
     MemberNames,
@@ -43,6 +46,7 @@ from fencepost.conformance.reports.report import describe_report, detail_section
 from fencepost.conformance.reports.timeline import draw_groups, draw_timeline, lively_window
 from fencepost.conformance.reports.words import outcome_line
 from fencepost.conformance.results import Report, Verdict
+from fencepost.traces.files.trace_files import open_trace
 from fencepost.traces.history.builder import GroupTimeline, MemberSpan, PartitionLag, TimelineRebalance, TraceHistory
 
 MAX_GROUPS = 5
@@ -64,8 +68,11 @@ MAX_PARTITIONS = 10
 MAX_MEMBERS = 50
 """How many members, present and past, are in the table of a group."""
 MAX_GROUP_ROWS = 500
+MAX_MOMENTS = 1_000
+"""How many moments a page has, those around the longest rebalances."""
 STATE_COLUMNS = ("GROUP", "ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS")
-TIME_COLUMNS = ("longest", "in all")
+TIME_COLUMNS = ("longest", "in all", "without an owner")
+MOMENT_COLUMNS = ("time", "group", "what happened", "lines of the log")
 MEMBER_COLUMNS = ("CONSUMER-ID", "GROUP-INSTANCE-ID", "#PARTITIONS", "came", "went", "why")
 OFFSET_COLUMNS = ("TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "CONSUMER-ID")
 """The columns of `kafka-consumer-groups.sh --describe` that a trace can fill."""
@@ -123,7 +130,7 @@ def history_blocks(histories: Sequence[TraceHistory]) -> Iterator[Block]:
     others = sum(history.other_groups for history in histories)
     yield Part("", (Headline(history_headline(histories)), Bullets(tuple(source_lines(histories)))))
     if stories:
-        yield Only(Medium.PAGE, (groups_section(stories, others),))
+        yield Only(Medium.PAGE, (groups_section(stories, others), *moments_sections(histories, stories)))
     for story in stories[:MAX_GROUPS]:
         fold = Fold.NEVER if story.place < MAX_OPEN else Fold.CLOSED
         part = Part(f"{story.title}: {story.summary}", tuple(group_blocks(story)), fold)
@@ -150,7 +157,7 @@ def source_lines(histories: Sequence[TraceHistory]) -> Iterator[Text]:
 
 
 def groups_section(stories: Sequence[GroupStory], others: int) -> Section:
-    """All groups in a table, with the columns of Kafka's own tool."""
+    """All groups on one axis of time, and in a table with the columns of Kafka's own tool."""
     change = stories[0].words.change
     rows = tuple(map(group_cells, stories[:MAX_GROUP_ROWS]))
     table = Table("groups", (*STATE_COLUMNS, f"{change}s", *TIME_COLUMNS), rows)
@@ -159,7 +166,84 @@ def groups_section(stories: Sequence[GroupStory], others: int) -> Section:
     is_one = len({story.clock for story in stories}) == 1 < len(stories)
     more = max(0, len(stories) - MAX_GROUP_ROWS) + others
     told = (Paragraph(f"{count_of(more, 'more group')} with shorter {change}s are left out."),) if more else ()
-    return Section("groups", "Groups at the end", (*((picture,) if is_one else ()), table, *told))
+    owner = f"Without an owner: the share of the time in which the group was empty or in a {change}."
+    legend = Paragraph(Span(owner, Style.SOFT))
+    return Section("groups", "All groups", (*((picture,) if is_one else ()), table, legend, *told))
+
+
+def moments_sections(histories: Sequence[TraceHistory], stories: Sequence[GroupStory]) -> Iterator[Section]:
+    """All that happened to the groups in the order of time, to be searched by a time of day."""
+    lines = {history.path: log_lines(history) for history in histories}
+    found = [
+        (time, story, what)
+        for story in stories
+        for rebalance in longest_first(story.timeline)[: MAX_REBALANCES + MAX_FOLDED]
+        for time, what in moments_of(rebalance, story)
+    ][:MAX_MOMENTS]
+    found.sort(key=lambda each: each[0])
+    paths = {id(timeline): history.path for history in histories for timeline in history.groups}
+    rows: list[tuple[Text, ...]] = []
+    for time, story, what in found:
+        told = lines[paths[id(story.timeline)]].get((story.timeline.group, time), ())
+        rows.append((story.clock.time(time), story.timeline.group, what, line_cell(told)))
+    worst = longest_first(stories[0].timeline)
+    if rows and worst:
+        shown = MOMENT_COLUMNS if any(row[-1] for row in rows) else MOMENT_COLUMNS[:-1]
+        cut = tuple(row[: len(shown)] for row in rows)
+        around = stories[0].clock.time(worst[0].began)
+        yield Section("moments", "What happened around", (Table("moments", shown, cut, around=around),))
+
+
+def line_cell(lines: Sequence[str]) -> Text:
+    """Lines of a log below each other in a cell."""
+    spans = (span for line in lines[:MAX_NAMED] for span in (NEW_LINE, Span(line, Style.CODE)))
+    return tuple(spans)[1:]
+
+
+def moments_of(rebalance: TimelineRebalance, story: GroupStory) -> Iterator[tuple[int, str]]:
+    """The times of a rebalance, with what happened then: its beginning, who came back or went, its phases."""
+    names, words = story.names, story.words
+    yield rebalance.began, f"A {words.change} begins: {describe_cause(rebalance.cause, names)}"
+    for member, time in rebalance.back:
+        yield time, f"{names.name(member)} joins"
+    spans = {each.member: each for each in (*story.timeline.members, *story.timeline.past_members)}
+    for member, cause in rebalance.gone:
+        span = spans.get(member)
+        if span is not None and span.until is not None and member not in rebalance.cause.members:
+            yield span.until, f"{describe_cause(cause, names)}, and is no member any more"
+    if rebalance.joined is not None:
+        round = f": {words.round} {rebalance.generation}" if rebalance.generation is not None else ""
+        yield rebalance.joined, f"The {words.phases[0].lower()} is over after {took(rebalance)}{round}"
+    if rebalance.ended is not None:
+        yield rebalance.ended, f"The {words.change} is over: {words.state(rebalance.phase)}"
+
+
+def took(rebalance: TimelineRebalance) -> str:
+    """How long the first phase of a rebalance took."""
+    return format_span((rebalance.joined or rebalance.began) - rebalance.began)
+
+
+def log_lines(history: TraceHistory) -> dict[tuple[str, int], tuple[str, ...]]:
+    """What the lines of a log say of a group at a time, each with its number; nothing for a trace of something else."""
+    found: dict[tuple[str, int], tuple[str, ...]] = {}
+    for event in open_trace(Path(history.path))[1] if history.kind == "log" else ():
+        body = event.body
+        if (line := body.get("line")) is not None:
+            told = " ".join(str(body[name]) for name in ("step", "member", "generation", "reason") if name in body)
+            key = str(body.get("group")), event.time
+            found[key] = (*found.get(key, ()), f"{line}: {told}")
+    return found
+
+
+def unowned_share(timeline: GroupTimeline) -> str:
+    """The share of the time in which no member can have a partition: the group was empty, or in a rebalance."""
+    since, until = lively_window(timeline)
+    empty = (
+        max(0, min(each.until, until) - max(each.since, since))
+        for each in timeline.spans
+        if each.phase in ("Empty", "Dead")
+    )
+    return f"{min(1.0, (timeline.rebalance_time + sum(empty)) / max(1, until - since)):.1%}"
 
 
 def group_cells(story: GroupStory) -> tuple[Text, ...]:
@@ -174,6 +258,7 @@ def group_cells(story: GroupStory) -> tuple[Text, ...]:
         f"{timeline.rebalance_count:,}",
         format_span(timeline.longest) if timeline.rebalance_count else "-",
         format_span(timeline.rebalance_time) if timeline.rebalance_count else "-",
+        unowned_share(timeline) if timeline.rebalance_count else "-",
     )
 
 

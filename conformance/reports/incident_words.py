@@ -135,6 +135,13 @@ class Clock:
             return self.time(milliseconds).rpartition(" ")[2] if self.began is not None else self.time(milliseconds)
         return f"{self.began + timedelta(milliseconds=milliseconds):%m-%d %H:%M}"
 
+    def time_of_day(self) -> int:
+        """The milliseconds from midnight to the beginning of the trace; 0 if it does not say when that was."""
+        if self.began is None:
+            return 0
+        midnight = self.began.replace(hour=0, minute=0, second=0, microsecond=0)
+        return round((self.began - midnight) / timedelta(milliseconds=1))
+
     def start(self) -> str:
         """When the trace began; "" if it does not say."""
         return "" if self.began is None else f"{self.began:%Y-%m-%d %H:%M:%S}{self.began:%z}"

@@ -130,8 +130,8 @@ def heat_map(entries: Sequence[RegistryEntry]) -> Table:
         signs = (Span(SIGNS[verdict], tone=verdict, label=f"{id} {verdict}") for verdict in told)
         differs = "differs" if Verdict.PASS in told and Verdict.FAIL in told else ""
         rows.append((name, *signs, differs))
-    columns = ("requirement", *(f"{entry.about.name} {entry.version}" for entry in latest), "")
-    return Table("verdicts by requirement", columns, tuple(rows), is_searched=True)
+    columns = ("requirement", *(f"{entry.about.name} {entry.version}" for entry in latest), "differs")
+    return Table(f"verdicts of {entries[0].shelf} by requirement", columns, tuple(rows), is_searched=True)
 
 
 def tier_matrix(shelf: str, entries: Sequence[RegistryEntry]) -> Table:

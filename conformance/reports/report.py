@@ -180,7 +180,8 @@ def result_sections(report: Report, *, is_drawn: bool = True) -> Iterator[Sectio
         whole = family_map(report)
         asked = [row for row in whole.rows if any(cell.tone is not Verdict.NOT_OBSERVED for cell in row[1])]
         short = Only(Medium.TERMINAL, (FamilyMap(tuple(asked)) if asked else whole,))
-        blocks = (legend, short, Only(RICH_MEDIA, (whole, tier_table(report))))
+        tiers = tier_table(report, "verdicts by tier" if is_drawn else "verdicts of members by tier")
+        blocks = (legend, short, Only(RICH_MEDIA, (whole, tiers)))
         yield Section("map", "Families", blocks, is_titled=True)
     if reasons := tuple(reason_parts(report)):
         yield Section("reasons", "Not decided, and remarks", reasons)
@@ -310,13 +311,13 @@ def family_map(report: Report) -> FamilyMap:
     return FamilyMap(tuple((name, tuple(cells[name]), count_verdicts(families[name])) for name in families))
 
 
-def tier_table(report: Report) -> Table:
+def tier_table(report: Report, name: str) -> Table:
     """How many requirements of each tier got each verdict."""
     rows = (
         (tier, str(sum(counts.values())), *(str(counts.get(str(verdict), 0)) for verdict in Verdict))
         for tier, counts in count_tiers(report).items()
     )
-    return Table("verdicts by tier", ("tier", "requirements", *map(str, Verdict)), tuple(rows))
+    return Table(name, ("tier", "requirements", *map(str, Verdict)), tuple(rows))
 
 
 def requirements_part(report: Report, *, is_searched: bool) -> Block:

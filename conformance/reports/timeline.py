@@ -1,4 +1,7 @@
-"""The history of a group as inline SVG: a band of phases, and the life of each member below it."""
+"""The history of a group as inline SVG: a band of phases, and the life of each member below it.
+
+Places on the axis of time are percentages, so that a page can make a drawing as wide as it wants; text stays readable.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,18 +17,20 @@ from fencepost.conformance.reports.incident_words import (
 )
 from fencepost.traces.history.builder import CauseKind, GroupTimeline, MemberSpan, TimelineRebalance
 
-WIDTH, LEFT, RIGHT = 960, 190, 16
-AXIS_Y, BAND_Y, BAND_HEIGHT, ROW, FIRST_ROW = 18, 34, 26, 22, 84
+WIDTH = 960
+"""The width where nothing else is wanted."""
+AXIS_Y, BAND_Y, BAND_HEIGHT, ROW, FIRST_ROW = 14, 40, 26, 32, 92
 MAX_MEMBERS = 20
 """How many members are drawn."""
 MAX_WAITED = 20
 """Of how many rebalances, the longest, it is drawn for whom they waited."""
-GROUP_ROW = 32
-TICKS = 5
-MIN_WIDTH = 2.0
-"""The narrowest that a rebalance is drawn, so that it is seen."""
-LABEL_WIDTH = 7.2
-"""About the width of a character."""
+GROUP_ROW = 50
+TICKS = 16
+"""Of which a page shows as many as there is room for: every eighth, every fourth, or all."""
+MIN_WIDTH = 0.1
+"""The narrowest that a rebalance is drawn, in percent."""
+ROOMY = 12.0
+"""From which width on, in percent, a band has room for its label everywhere."""
 MAX_NAME = 24
 FAILURES = frozenset(
     {
@@ -48,9 +53,8 @@ class TimeScale:
     until: int
 
     def x(self, time: int) -> float:
-        """The place of a time; times outside are at the edges."""
-        share = (min(max(time, self.since), self.until) - self.since) / max(1, self.until - self.since)
-        return LEFT + share * (WIDTH - LEFT - RIGHT)
+        """The place of a time in percent; times outside are at the edges."""
+        return 100 * (min(max(time, self.since), self.until) - self.since) / max(1, self.until - self.since)
 
     def shows(self, since: int, until: int) -> bool:
         """Whether any of this time is on the drawing."""
@@ -72,9 +76,7 @@ def draw_timeline(
     drawn = members[:MAX_MEMBERS]
     height = FIRST_ROW + ROW * len(drawn) + (ROW if len(members) > len(drawn) else 0)
     parts = [
-        f'<svg class="timeline" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" role="img">',
-        f"<title>{clean(title)}</title><desc>The {words.change}s follow in words.</desc>",
-        *axis_elements(scale, clock, height),
+        *opening_elements(scale, clock, height, title, f"The {words.change}s follow in words."),
         *phase_elements(timeline, scale, words),
     ]
     for rebalance in rebalances:
@@ -84,7 +86,7 @@ def draw_timeline(
         parts += member_elements(member, waited, scale, names, FIRST_ROW + ROW * number)
     if len(members) > len(drawn):
         more = f"{len(members) - len(drawn)} more members are not drawn"
-        parts.append(f'<text class="soft" x="{LEFT}" y="{height - 7}">{more}</text>')
+        parts.append(f'<text class="soft" y="{height - 7}">{more}</text>')
     return "".join([*parts, "</svg>"])
 
 
@@ -93,21 +95,16 @@ def draw_groups(timelines: Sequence[GroupTimeline], clock: Clock, words: History
     windows = [lively_window(each) for each in timelines]
     scale = TimeScale(min(since for since, _ in windows), max(until for _, until in windows))
     height = BAND_Y + GROUP_ROW * len(timelines)
-    parts = [
-        f'<svg class="timeline" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" role="img">',
-        f"<title>All groups</title><desc>The groups follow one by one with their {words.change}s.</desc>",
-        *axis_elements(scale, clock, height),
-    ]
+    parts = list(opening_elements(scale, clock, height, "All groups", f"The groups with their {words.change}s."))
     for number, timeline in enumerate(timelines):
         y = BAND_Y + GROUP_ROW * number
-        name = timeline.group if len(timeline.group) <= MAX_NAME else f"{timeline.group[: MAX_NAME - 1]}…"
-        parts.append(f'<text x="{LEFT - 8}" y="{y + 17}" text-anchor="end">{clean(name)}</text>')
         spans = [(span.phase, span.since, span.until) for span in timeline.spans if span.phase]
         spans += [("Preparing", each.began, end_of(each, timeline)) for each in timeline.rebalances]
         for phase, since, until in spans:
             if scale.shows(since, until):
                 title = f"{timeline.group}: {words.band(phase)}, {format_span(until - since)}"
                 parts += band("", phase, since, until, scale, title, y=y)
+        parts.append(name_element(timeline.group, y))
     return "".join([*parts, "</svg>"])
 
 
@@ -134,21 +131,31 @@ def shown_members(timeline: GroupTimeline, scale: TimeScale) -> list[MemberSpan]
     return [*present, *past]
 
 
-def axis_elements(scale: TimeScale, clock: Clock, height: int) -> Iterator[str]:
-    """The axis of time."""
+def opening_elements(scale: TimeScale, clock: Clock, height: int, title: str, told: str) -> Iterator[str]:
+    """The beginning of a drawing: what it is, and the axis of time. A page finds a time of day by the attributes."""
+    zero = "" if clock.began is None else f' data-zero="{clock.time_of_day()}"'
+    size = f'width="{WIDTH}" height="{height}" data-since="{scale.since}" data-until="{scale.until}"{zero}'
+    yield f'<svg class="timeline" {size} role="img"><title>{clean(title)}</title><desc>{clean(told)}</desc>'
     ticks = min(TICKS, max(1, scale.until - scale.since))
     for number in range(ticks + 1):
         time = scale.since + (scale.until - scale.since) * number // ticks
-        x = scale.x(time)
+        x = f"{scale.x(time):.2f}%"
         anchor = "start" if number == 0 else "end" if number == ticks else "middle"
         label = clean(clock.tick(time, scale.until - scale.since))
-        yield f'<text class="time" x="{x:.1f}" y="{AXIS_Y}" text-anchor="{anchor}">{label}</text>'
-        yield f'<line class="lane" x1="{x:.1f}" x2="{x:.1f}" y1="{AXIS_Y + 6}" y2="{height}"/>'
+        kind = "" if number % 8 == 0 else " mid" if number % 4 == 0 else " fine"
+        yield f'<line class="lane{kind}" x1="{x}" x2="{x}" y1="{AXIS_Y + 6}" y2="{height}"/>'
+        yield f'<text class="time{kind}" x="{x}" y="{AXIS_Y}" text-anchor="{anchor}">{label}</text>'
+
+
+def name_element(name: str, y: int) -> str:
+    """A name at the left edge, above what is drawn at this height."""
+    short = name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 1]}…"
+    return f'<text class="row-name" y="{y - 4}">{clean(short)}</text>'
 
 
 def phase_elements(timeline: GroupTimeline, scale: TimeScale, words: HistoryWords) -> Iterator[str]:
     """The band of phases, without the rebalances."""
-    yield f'<text x="{LEFT - 8}" y="{BAND_Y + 17}" text-anchor="end">group</text>'
+    yield name_element("group", BAND_Y)
     for span in timeline.spans:
         if span.phase and scale.shows(span.since, span.until):
             label = f"{words.band(span.phase)} {words.round_mark}{span.generation}"
@@ -161,10 +168,12 @@ def band(
 ) -> Iterator[str]:
     """A part of a band of phases, with its label where there is room."""
     x, width = scale.x(since), max(MIN_WIDTH, scale.x(until) - scale.x(since))
-    box = f'x="{x:.1f}" y="{y}" width="{width:.1f}" height="{BAND_HEIGHT}"'
-    yield f'<rect class="phase-{clean(phase.lower())}{mark}" {box}><title>{clean(title)}</title></rect>'
-    if width > len(label) * LABEL_WIDTH + 6:
-        yield f'<text class="phase-name" x="{x + 4:.1f}" y="{y + 17}">{clean(label)}</text>'
+    yield f'<svg x="{x:.2f}%" y="{y}" width="{width:.2f}%" height="{BAND_HEIGHT}"><title>{clean(title)}</title>'
+    yield f'<rect class="phase-{clean(phase.lower())}{mark}" width="100%" height="100%"/>'
+    if label:
+        hidden = "" if width >= ROOMY else ' visibility="hidden"'
+        yield f'<text class="phase-name" x="4" y="17"{hidden}>{clean(label)}</text>'
+    yield "</svg>"
 
 
 def rebalance_elements(
@@ -174,8 +183,8 @@ def rebalance_elements(
     end = end_of(rebalance, timeline)
     joined = end if rebalance.joined is None else rebalance.joined
     mark = " stuck" if rebalance.ended is None else ""
-    x = scale.x(rebalance.began)
-    yield f'<line class="began" x1="{x:.1f}" x2="{x:.1f}" y1="{BAND_Y}" y2="{height}"/>'
+    x = f"{scale.x(rebalance.began):.2f}%"
+    yield f'<line class="began" x1="{x}" x2="{x}" y1="{BAND_Y}" y2="{height}"/>'
     first = words.band("Preparing")
     title = f"{first}, {format_span(joined - rebalance.began)}"
     yield from band(first, "Preparing", rebalance.began, joined, scale, title, mark)
@@ -184,7 +193,7 @@ def rebalance_elements(
         title = f"{label}, {format_span(end - joined)}"
         yield from band(label, "Completing", joined, end, scale, title, mark)
     if rebalance.ended is None:
-        place = f'x="{scale.x(end):.1f}" y="{BAND_Y + BAND_HEIGHT + 14}" text-anchor="end"'
+        place = f'x="{scale.x(end):.2f}%" y="{BAND_Y + BAND_HEIGHT + 14}" text-anchor="end"'
         yield f'<text class="stuck-label" {place}>not over</text>'
 
 
@@ -192,23 +201,21 @@ def member_elements(
     member: MemberSpan, rebalances: Sequence[TimelineRebalance], scale: TimeScale, names: MemberNames, y: int
 ) -> Iterator[str]:
     """The life of a member: dashed while a rebalance waits for it."""
-    name = names.name(member.member)
-    short = name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 1]}…"
     since = scale.since if member.since is None else member.since
     until = scale.until if member.until is None else member.until
-    start, end = scale.x(since), scale.x(until)
+    start, end = f"{scale.x(since):.2f}%", f"{scale.x(until):.2f}%"
     yield f'<g class="member"><title>{clean(member_title(member, names))}</title>'
-    yield f'<text x="{LEFT - 8}" y="{y + 4}" text-anchor="end">{clean(short)}</text>'
-    yield f'<line x1="{start:.1f}" x2="{end:.1f}" y1="{y}" y2="{y}"/>'
+    yield f'<line x1="{start}" x2="{end}" y1="{y}" y2="{y}"/>'
     for rebalance in rebalances:
         yield from waiting_elements(member, rebalance, scale, y)
     if member.since is not None and member.since >= scale.since:
-        yield f'<circle cx="{start:.1f}" cy="{y}" r="4"/>'
+        yield f'<circle cx="{start}" cy="{y}" r="4"/>'
     if member.until is not None and member.until <= scale.until:
         failed = member.end is not None and member.end.kind in FAILURES
         shape = "l8,8 m0,-8 l-8,8" if failed else "l0,8 m4,-8 l0,8"
-        yield f'<path class="{"failed" if failed else "went"}" d="M{end - 4:.1f},{y - 4} {shape}"/>'
-    yield "</g>"
+        path = f'<path class="{"failed" if failed else "went"}" d="M-4,-4 {shape}"/>'
+        yield f'<svg x="{end}" y="{y}" overflow="visible">{path}</svg>'
+    yield f"{name_element(names.name(member.member), y - 4)}</g>"
 
 
 def waiting_elements(member: MemberSpan, rebalance: TimelineRebalance, scale: TimeScale, y: int) -> Iterator[str]:
@@ -222,7 +229,7 @@ def waiting_elements(member: MemberSpan, rebalance: TimelineRebalance, scale: Ti
     until = back if back is not None else min(limits, default=scale.until)
     start, end = scale.x(rebalance.began), scale.x(until)
     if end - start >= MIN_WIDTH:
-        yield f'<rect class="awaited" x="{start:.1f}" y="{y - 5}" width="{end - start:.1f}" height="10"/>'
+        yield f'<rect class="awaited" x="{start:.2f}%" y="{y - 5}" width="{end - start:.2f}%" height="10"/>'
 
 
 def member_title(member: MemberSpan, names: MemberNames) -> str:

@@ -151,7 +151,7 @@ def test_each_kind_of_report_has_its_line_and_colour() -> None:
             BadgeColour.YELLOW_GREEN,
         ),
         (full_report(**{first: Verdict.INCONCLUSIVE}), f"{less}, 1 open{tail}", BadgeColour.YELLOW),
-        (full_report(**{first: Verdict.FAIL}), f"1 of {len(REQUIREMENTS)} violated{tail}", BadgeColour.RED),
+        (full_report(**{first: Verdict.FAIL}), f"1 violated of {len(REQUIREMENTS)} checked{tail}", BadgeColour.RED),
     ]:
         badge = make_badge(report)
         assert (badge.message, badge.colour) == (message, colour)

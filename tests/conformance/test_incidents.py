@@ -190,6 +190,20 @@ def test_the_page_has_the_story_the_drawing_and_the_report() -> None:
     assert from_html(text) == VIOLATED and to_incident_html([STORY], VIOLATED) == text
 
 
+def test_the_page_tells_what_happened_when_with_the_lines_of_the_log(log_trace: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    assert main(["report", str(log_trace), "--html", str(page), "-q"]) == 0
+    text = page.read_text(encoding="utf-8")
+    (section,) = re.findall(r'<section id="moments">.*?</section>', text, re.S)
+    times = re.findall(r"<tr><td>([\d:.]+)</td>", section)
+    assert times == sorted(times) and len(times) > 17
+    assert 'value="04:58:' in section and "A rebalance begins: " in section
+    told = {int(line) for line in re.findall(r"<code>(\d+): \w+ ", section)}
+    log = (DATA / "kafka-4.log").read_text().splitlines()
+    assert told and all("group" in log[line - 1] for line in told)
+    assert re.findall(r"<td>(\d+\.\d%)</td></tr>", text), "the share of time without an owner"
+
+
 def test_ids_do_no_harm() -> None:
     span = MemberSpan(HOSTILE, HOSTILE, HOSTILE, 0)
     lag = PartitionLag(HOSTILE, 0, 1, 2, HOSTILE)

@@ -1,14 +1,16 @@
 """Thresholds of pages in a real browser: they fit a phone, labels do not overlap, texts are legible, nothing leaves.
 
-It needs Chromium (on Debian: `apt install chromium`).
+It needs Chromium (on Debian: `apt install chromium`), and Node for axe, which looks for faults of accessibility. With
+the environment variable FENCEPOST_PICTURES, what the pages look like is kept in that folder.
 """
 
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from typing import Any
 from tests.acceptance.framework import ROOT, Check, Figure, MeasurementError, at_least, at_most, exactly
 from tests.acceptance.runs import command_environment
 from tests.support.faulty_coordinators import FORGIVING
+from tests.targets.clients.builds import find, install_modules
 
 DATA = ROOT / "tests" / "traces" / "data"
 REGISTRY = ROOT / "docs" / "registry"
@@ -34,7 +37,8 @@ SCRIPT = """
 <script>
 for (const each of document.querySelectorAll("details")) each.open = true;
 function boxes(svg) {
-  return [...svg.querySelectorAll("text")].map(t => t.getBoundingClientRect()).filter(b => b.width > 0);
+  const shown = [...svg.querySelectorAll("text")].filter(t => getComputedStyle(t).visibility !== "hidden");
+  return shown.map(t => t.getBoundingClientRect()).filter(b => b.width > 0);
 }
 let overlaps = 0;
 for (const svg of document.querySelectorAll("svg")) {
@@ -110,12 +114,18 @@ def run_kit(*words: str) -> None:
         raise MeasurementError(f"{' '.join(words)}: {done.stderr.strip()}")
 
 
-def open_page(page: Path, width: int, scheme: int) -> tuple[dict[str, Any], list[str]]:
-    """The measurements of the script on a page, and the browser's errors: a request that the page's policy
-    forbids is one."""
+def find_browser() -> str:
+    """The path of the browser. Raises `MeasurementError`."""
     browser = shutil.which("chromium") or shutil.which("chromium-browser")
     if browser is None:
         raise MeasurementError("chromium: not found; on Debian: apt install chromium")
+    return browser
+
+
+def open_page(page: Path, width: int, scheme: int) -> tuple[dict[str, Any], list[str]]:
+    """The measurements of the script on a page, and the browser's errors: a request that the page's policy
+    forbids is one."""
+    browser = find_browser()
     measured = page.with_suffix(".measured.html")
     measured.write_text(page.read_text(encoding="utf-8").replace("</body>", f"{SCRIPT}</body>"), encoding="utf-8")
     options = [f"--window-size={width},{HEIGHT}", f"--blink-settings=preferredColorScheme={scheme}"]
@@ -147,4 +157,69 @@ def measure_pages(folder: Path) -> Iterator[Figure]:
             yield exactly(f"{place}: things that the page loads", measured["loaded"], 0)
 
 
-CHECKS = (Check("pages", "Pages in a browser, on a phone and on a desktop, light and dark", measure_pages),)
+# --- faults of accessibility, controls, and pictures
+
+LOOK = ROOT / "tests" / "targets" / "browser"
+LOOKS = 6
+"""Three widths, light and dark."""
+SERIOUS = ("serious", "critical")
+CONTROLS: dict[str, dict[str, Any]] = {
+    "report": {"filtered": True, "shown": True},
+    "log": {"filtered": True, "shown": True, "zoomed": 4, "asked": True, "around": True},
+}
+"""What the buttons and fields of a page do."""
+
+
+def make_site(folder: Path) -> dict[str, Path]:
+    """Pages of the registry's site, as files by their names."""
+    from fencepost.conformance.reports.registry import read_entries
+    from fencepost.conformance.reports.registry_site import build_site
+
+    site = build_site(list(read_entries(REGISTRY)))
+    shown = {
+        "matrix": "index.html",
+        "kfake": "coordinators/kfake/index.html",
+        "requirement": "requirements/JOIN-37.html",
+    }
+    pages = {name: folder / f"{name}.html" for name in shown}
+    for name, path in shown.items():
+        pages[name].write_text(site[path], encoding="utf-8")
+    return pages
+
+
+def look_at(pages: Sequence[Path], folder: Path) -> Iterator[dict[str, Any]]:
+    """What a browser finds on pages at each width, light and dark; pictures of them are in the folder."""
+    modules = install_modules("browser", LOOK)
+    words = [find("node", "Node 20 or newer"), str(LOOK / "look.mjs"), str(modules), find_browser(), str(folder)]
+    done = subprocess.run([*words, *map(str, pages)], capture_output=True, text=True, timeout=1_800)
+    if done.returncode:
+        raise MeasurementError(done.stderr[-1_000:])
+    yield from map(json.loads, done.stdout.splitlines())
+
+
+def measure_looks(folder: Path) -> Iterator[Figure]:
+    """Reports, an incident and the registry at 390, 768 and 1280 pixels, light, dark and printed."""
+    pictures = Path(os.environ.get("FENCEPOST_PICTURES", folder))
+    pictures.mkdir(parents=True, exist_ok=True)
+    pages = {**make_pages(folder), **make_site(folder)}
+    used: dict[str, dict[str, Any]] = {}
+    looks = 0
+    for found in look_at(list(pages.values()), pictures):
+        looks += 1
+        serious = [each for each in found["faults"] if each["impact"] in SERIOUS]
+        told = ", ".join(f"{each['id']} at {each['first']}" for each in serious) or "none"
+        yield exactly(f"{found['look']}: serious faults of accessibility", told, "none")
+        yield exactly(f"{found['look']}: pixels that the page is too wide", max(0, found["sideways"]), 0)
+        yield exactly(f"{found['look']}: errors of scripts", len(found["errors"]), 0)
+        used.setdefault(found["look"].split("-")[0], {}).update(found["used"])
+    yield exactly("looks at pages", looks, LOOKS * len(pages))
+    for name, wanted in CONTROLS.items():
+        for control, outcome in wanted.items():
+            yield exactly(f"{name}: {control}", str(used[name].get(control)), str(outcome))
+    yield at_least("log: marks", used["log"].get("marks", 0), 1)
+
+
+CHECKS = (
+    Check("pages", "Pages in a browser, on a phone and on a desktop, light and dark", measure_pages),
+    Check("looks", "Pages at three widths, light, dark and printed: accessibility and controls", measure_looks),
+)

@@ -39,13 +39,18 @@ def build_go(folder: Path = FRANZ_GO) -> Path:
 
 def install_kafkajs() -> Path:
     """The folder of Node's modules with kafkajs. Raises `MissingDependencyError`."""
+    return install_modules("kafkajs", KAFKAJS)
+
+
+def install_modules(name: str, folder: Path) -> Path:
+    """The folder of the Node modules that a folder's lock file names. Raises `MissingDependencyError`."""
 
     def install(part: Path) -> None:
-        for name in ("package.json", "package-lock.json"):
-            shutil.copy(KAFKAJS / name, part)
+        for each in ("package.json", "package-lock.json"):
+            shutil.copy(folder / each, part)
         run([find("npm", "Node 20 or newer"), "ci", "--ignore-scripts", "--no-audit", "--no-fund"], part, {})
 
-    return make("kafkajs", [KAFKAJS / "package-lock.json"], install) / "node_modules"
+    return make(name, [folder / "package-lock.json"], install) / "node_modules"
 
 
 def make(name: str, sources: Sequence[Path], fill: Callable[[Path], None]) -> Path:
