@@ -46,6 +46,7 @@ class HistoryWords:
     seen_by: Mapping[str, str] = field(
         default_factory=lambda: {
             "log": "the log of a coordinator",
+            "client log": "the logs of clients",
             "clients": "messages between clients and brokers",
             "coordinator": "messages as the coordinator handles them",
         }
@@ -232,7 +233,7 @@ def rebalance_heading(rebalance: TimelineRebalance, end: int, words: HistoryWord
     old, new = rebalance.old_generation, rebalance.generation
     if rebalance.ended is None:
         return f"{f'from {words.round} {old}, ' if old is not None else ''}NOT OVER after {took}"
-    if rebalance.joined is None:
+    if rebalance.joined is None or new is None:
         return f"{f'from {words.round} {old}, ' if old is not None else ''}{took}"
     return f"{words.round} {f'{old} → ' if old is not None else ''}{new}, {took}"
 

@@ -8,6 +8,8 @@ from fencepost.model.classic.catalogue import RULES
 from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.core.state import Group, Holder, Phase, Slot
 from fencepost.model.classic.messages import JoinGroup, LeaveGroup
+from fencepost.traces.classic.client_steps import HANDLERS as CLIENT_STEPS
+from fencepost.traces.classic.client_steps import ClientSteps
 from fencepost.traces.classic.told_history import RESPONSE_HANDLERS, LogSteps, MessageSteps, OffsetTable
 from fencepost.traces.events import Event, Header, Kind, Operation, Order, PairedEvent
 from fencepost.traces.history.builder import (
@@ -20,7 +22,7 @@ from fencepost.traces.history.builder import (
     TimelineBuilder,
     TraceHistory,
 )
-from fencepost.traces.history.recorder import CLIENTS, COORDINATOR, LOG, MAX_GROUPS, has_story, severity
+from fencepost.traces.history.recorder import CLIENT_LOG, CLIENTS, COORDINATOR, LOG, MAX_GROUPS, has_story, severity
 from fencepost.traces.history.recordings import Rebalance, StateChange, StuckRebalance
 from fencepost.traces.judge.groups.group_judge import GroupJudge
 from fencepost.traces.judge.groups.judged_protocol import PartialGroup
@@ -351,6 +353,10 @@ LIMITS: Mapping[str, tuple[str, ...]] = {
         "It does not show who joined last, so it names who held a join phase up only if they were removed for it.",
         "A member that joined a group before the log begins, or while it joined anyway, may not be named.",
     ),
+    CLIENT_LOG: (
+        "It has the lines of clients alone. Members whose logs are not here show only in what a leader sees.",
+        "Times are those at which clients logged what they were told; what the coordinator did was earlier.",
+    ),
     CLIENTS: (
         "It has the messages of the connections that were recorded; members on other connections show only in what "
         "the leader sees.",
@@ -370,6 +376,9 @@ class GroupHistory:
     model: ModelSteps
     messages: MessageSteps
     log: LogSteps
+    clients: ClientSteps
+    is_logged: bool = False
+    """Whether lines of its coordinator tell it."""
     told_until: int = -1
     """The latest moment that messages have told."""
     is_followed: bool = False
@@ -390,6 +399,8 @@ class HistoryRecorder:
     """By handle, when a request was sent."""
     now: int = 0
     events: int = 0
+    skipped: int = 0
+    """How many numbers no event has, before the last one."""
     is_log: bool = False
     begins_late: bool = False
 
@@ -400,6 +411,7 @@ class HistoryRecorder:
         event, operation = moment.event, moment.operation
         self.now = max(self.now, event.time)
         self.events += 1
+        self.skipped = event.sequence + 1 - self.events
         if event.kind is Kind.REQUEST and operation is not None:
             self.sent[operation.handle] = event.time
             if len(self.sent) > MAX_SENT:
@@ -442,7 +454,7 @@ class HistoryRecorder:
             self.is_log = True
             step, group = event.body.get("step"), event.body.get("group")
             if isinstance(step, str) and isinstance(group, str):
-                self.history_of(group).log.add_step(step, event.body, event.time)
+                self.on_logged_step(self.history_of(group), step, event)
             elif step == "delete":
                 for name in str(event.body.get("groups")).split(", "):
                     if name in self.groups:
@@ -453,6 +465,14 @@ class HistoryRecorder:
                 history.builder.lose_track(event.time, str(event.body.get("reason") or "the trace has a gap"))
                 history.model.is_following = False
 
+    def on_logged_step(self, history: GroupHistory, step: str, event: Event) -> None:
+        """Tell a line of a client, or of the coordinator."""
+        if step in CLIENT_STEPS:
+            history.clients.add_step(step, event.body, event.time, is_told=history.is_logged or "beside" in event.body)
+        else:
+            history.is_logged = True
+            history.log.add_step(step, event.body, event.time)
+
     # --- groups -------------------------------------------------------------------------------------------------
 
     def history_of(self, name: str) -> GroupHistory:
@@ -460,7 +480,8 @@ class HistoryRecorder:
         history = self.groups.get(name)
         if history is None:
             builder = TimelineBuilder(name, self.now)
-            history = GroupHistory(builder, ModelSteps(builder), MessageSteps(builder), LogSteps(builder))
+            messages = MessageSteps(builder)
+            history = GroupHistory(builder, ModelSteps(builder), messages, LogSteps(builder), ClientSteps(messages))
             self.groups[name] = history
         return history
 
@@ -483,12 +504,14 @@ class HistoryRecorder:
     def build(self) -> TraceHistory:
         """The histories, once the judge has finished."""
         told = self.header.implementation
-        kind = LOG if self.is_log else CLIENTS if self.header.order is Order.INTERVALS else COORDINATOR
+        log_kind = LOG if any(each.is_logged for each in self.groups.values()) else CLIENT_LOG
+        kind = log_kind if self.is_log else CLIENTS if self.header.order is Order.INTERVALS else COORDINATOR
         told_of = filter(has_story, (self.timeline_of(history) for history in self.groups.values()))
         timelines = sorted(told_of, key=severity, reverse=True)
-        late = [LATE_LIMIT] if self.begins_late and kind != LOG else []
+        late = [LATE_LIMIT] if self.begins_late and not self.is_log else []
         own = [f"{told[name][0].upper()}{told[name][1:]}." for name in ("unread", "times") if told.get(name)]
-        limits = (*LIMITS[kind], *late, *own)
+        lost = [f"{self.skipped} numbers of events are skipped: lines may be missing."] if self.skipped else []
+        limits = (*LIMITS[kind], *late, *own, *lost)
         return TraceHistory(
             self.path,
             self.header.source,
@@ -503,7 +526,7 @@ class HistoryRecorder:
 
     def timeline_of(self, history: GroupHistory) -> GroupTimeline:
         """The timeline of one group, with its partitions."""
-        steps = history.log if self.is_log else history.model if history.model.is_following else history.messages
+        steps = history.log if history.is_logged else history.model if history.model.is_following else history.messages
         timeline = history.builder.build(self.now, steps.awaited_members())
         members = {member.member for member in timeline.members}
         partitions = list(self.offsets.partitions_of(timeline.group, members))

@@ -190,9 +190,9 @@ class GroupTimeline:
 class TraceHistory:
     """The histories of the groups of one trace.
 
-    `source` names where it was seen and `kind` how: "log", "clients" or "coordinator". `began` is the wall-clock time
-    of time 0 (ISO 8601), "" if unknown. `groups` are those with the longest rebalances; `other_groups` is how many more
-    there are. `limits` says what such a trace does not show.
+    `source` names where it was seen and `kind` how: "log", "client log", "clients" or "coordinator". `began` is the
+    wall-clock time of time 0 (ISO 8601), "" if unknown. `groups` are those with the longest rebalances; `other_groups`
+    is how many more there are. `limits` says what such a trace does not show.
     """
 
     path: str
@@ -282,6 +282,8 @@ class TimelineBuilder:
         self.departures: Counter[CauseKind] = Counter()
         self.limits: dict[str, int] = {}
         """What the trace does not show, and since when."""
+        self.reasons: dict[str, str] = {}
+        """Why members may go, as their clients said."""
 
     def touch(self, time: int) -> int:
         """Take note of a time; returns the latest one."""
@@ -302,6 +304,12 @@ class TimelineBuilder:
         if is_new and self.open is not None and len(self.open.came) < MAX_NAMES:
             self.open.came.append(member)
 
+    def name_client(self, member: str, client: str | None) -> None:
+        """A member has this client id."""
+        known = self.members.get(member)
+        if known is not None and known.client is None:
+            self.members[member] = replace(known, client=client)
+
     def mark_back(self, time: int, member: str) -> None:
         """A member has joined, or joined again, in the present rebalance."""
         now = self.touch(time)
@@ -311,7 +319,9 @@ class TimelineBuilder:
     def remove_member(self, time: int, member: str, cause: ChangeCause) -> None:
         """A member is gone."""
         now = self.touch(time)
-        known = self.members.pop(member, None)
+        known, reason = self.members.pop(member, None), self.reasons.pop(member, "")
+        if cause.kind is CauseKind.LEFT and not cause.detail:
+            cause = replace(cause, detail=reason)
         self.departures[cause.kind] += 1
         if known is not None:
             self.past_members.append(replace(known, until=now, end=cause))
@@ -333,7 +343,7 @@ class TimelineBuilder:
         self.change_phase(now, PREPARING)
         self.open = OpenRebalance(now, cause, self.generation)
 
-    def end_join_phase(self, time: int, generation: int, hold: PhaseHold | None = None) -> None:
+    def end_join_phase(self, time: int, generation: int | None, hold: PhaseHold | None = None) -> None:
         """The join phase ends. Without a `hold` the one who was back last held it up."""
         now = self.touch(time)
         if self.open is None or self.open.joined is not None:
@@ -343,6 +353,10 @@ class TimelineBuilder:
         self.open.join_hold = hold or self.last_back(self.open)
         self.generation = generation
         self.change_phase(now, COMPLETING)
+
+    def cancel_rebalance(self, time: int, phase: str) -> None:
+        """What looked like the beginning of a rebalance was none: the group has been in this phase all the time."""
+        self.open, self.phase, self.since = None, phase, self.touch(time)
 
     def last_back(self, rebalance: OpenRebalance) -> PhaseHold:
         """The hold of the member that was back last."""

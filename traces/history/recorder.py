@@ -12,7 +12,7 @@ from fencepost.traces.judge.search.configuration import Path
 
 MAX_GROUPS = 200
 """How many groups of a trace are told in full."""
-LOG, CLIENTS, COORDINATOR = "log", "clients", "coordinator"
+LOG, CLIENT_LOG, CLIENTS, COORDINATOR = "log", "client log", "clients", "coordinator"
 """Where a trace was seen."""
 
 

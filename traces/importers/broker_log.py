@@ -1,11 +1,12 @@
-"""Broker logs as traces: the steps that the group coordinator of Apache Kafka logs, from 0.10 to the newest release.
+"""Logs as traces: the steps that the group coordinators of Apache Kafka log, and what clients log of their membership.
 
-A log shows the steps of a coordinator, but no requests, responses, heartbeats, offsets or assignments. Each line
+A log shows steps, but no requests, responses, heartbeats or offsets. Each line
 becomes an internal event `step`, in the order of time. A file is read three times: its first rows show its layout
 (`log_layout`), all of them the order of its times, and then the steps are written.
 """
 
 import heapq
+import re
 import shutil
 import tempfile
 from array import array
@@ -19,14 +20,14 @@ from pathlib import Path
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.files.trace_files import TraceError, trace_writer
-from fencepost.traces.importers.coordinator_lines import (
-    ANCHOR,
-    LogStep,
-    MessageForm,
-    name_releases,
-    parse_message,
-)
+from fencepost.traces.importers.client_lines import CLIENTS
+from fencepost.traces.importers.coordinator_lines import COORDINATORS
 from fencepost.traces.importers.log_layout import DAY_MS, Layout, LogRow, level_of, read_rows, stamp_of
+from fencepost.traces.importers.log_messages import LogStep, MessageForm, name_writers, parse_message
+
+WRITERS = (*COORDINATORS, *CLIENTS)
+ANCHOR = re.compile("|".join(re.sub(r"\(\?P<\w+>", "(?:", each.anchor.pattern) for each in WRITERS))
+"""Where a message begins in a line."""
 
 LEARNT_ROWS = 2_000
 """How many rows show a layout."""
@@ -86,10 +87,11 @@ def import_log(paths: Sequence[Path], output: Path) -> LogImportResult:
             log.survey(imported, path)
         if not any(log.times for log in logs):
             raise TraceError(names, 0, describe_nothing(imported))
+        coordinated = set[str]().union(*(log.coordinated for log in logs))
         lines = drop_doubled(heapq.merge(*(log.lines() for log in logs), key=lambda each: each.time), imported)
         header = Header(names, Order.TOTAL, "wall", Settings(), 0, describe_origin(logs, imported))
         with trace_writer(output, header) as write:
-            for event in to_events(lines):
+            for event in to_events(lines, coordinated):
                 write(event)
                 imported.events += 1
     return imported
@@ -98,7 +100,7 @@ def import_log(paths: Sequence[Path], output: Path) -> LogImportResult:
 def describe_origin(logs: Sequence["LogFile"], imported: LogImportResult) -> dict[str, str]:
     """What the header says of the logs."""
     forms = {form for log in logs for form in log.forms}
-    told = {"recorder": "fencepost import log", "name": name_releases(forms) if forms else "a coordinator"}
+    told = {"recorder": "fencepost import log", "name": name_writers(forms) if forms else "a coordinator"}
     dated = [log for log in logs if log.times]
     first = min(log.first_time for log in dated)
     if all(log.has_date for log in dated):
@@ -117,8 +119,11 @@ def describe_nothing(imported: LogImportResult) -> str:
     if found:
         return f"{found} lines of a group coordinator, but none with a time; keep the time before each line"
     if imported.lines == 0:
-        return "no line of a group coordinator: the file is empty"
-    return f"no line of a group coordinator among {imported.lines}; it logs at level INFO (kafka.coordinator.group)"
+        return "no line of a group coordinator or a member: the file is empty"
+    return (
+        f"no line of a group coordinator or a member among {imported.lines}; brokers log at level INFO "
+        "(kafka.coordinator.group), librdkafka with debug=cgrp"
+    )
 
 
 @contextmanager
@@ -161,7 +166,12 @@ class LogFile:
         self.path = path
         self.file = file
         self.layout = Layout()
-        self.forms: set[MessageForm] = set()
+        self.forms: set[tuple[str, MessageForm]] = set()
+        """The messages seen, each with the name of what wrote it."""
+        self.groups: dict[str, str] = {}
+        """By client, the group that it named last: not each of its messages does."""
+        self.coordinated: set[str] = set()
+        """Groups of which lines of a coordinator tell."""
         self.times = array("q")
         self.stretches = [Stretch(0)]
         self.falls = self.rises = 0
@@ -171,7 +181,7 @@ class LogFile:
     def survey(self, imported: LogImportResult, path: Path) -> None:
         """Learn the layout and the order of times; count lines. Raises `TraceError`."""
         for row, before in islice(read_rows(self.path, ANCHOR, lambda: None), LEARNT_ROWS):
-            step = parse_message(row.text)
+            step = parse_message(WRITERS, row.text)
             self.layout.learn(row, stamp_of(row, before), step.tail)
         self.layout.conclude()
         for line in self.read(imported):
@@ -183,8 +193,7 @@ class LogFile:
             imported.notes.append(f"{path.name} has the newest line first and was turned round")
         elif len(self.stretches) > 1:
             self.arrange(imported, path)
-        platform, releases = self.layout.name, name_releases(self.forms) if self.forms else ""
-        imported.shapes.append(", ".join(filter(None, (platform, releases))))
+        imported.shapes.append(", ".join(filter(None, (self.layout.name, name_writers(self.forms)))))
 
     def read(self, imported: LogImportResult | None = None) -> Iterator[LogLine]:
         """Yield the steps in the order of the file, and count its lines. Raises `TraceError`."""
@@ -207,14 +216,16 @@ class LogFile:
             self.has_date &= stamp.has_date
             self.has_year &= stamp.has_year
             self.has_zone &= stamp.has_zone
-            if step.form is not None:
-                self.forms.add(step.form)
+            if step.form is not None and step.writer is not None:
+                self.forms.add((step.writer.name, step.form))
             if step.name or step.fields:
                 yield LogLine(stamp.time, self.file, row.number, row.text, step)
 
     def parse(self, row: LogRow) -> LogStep | None:
         """The step of a row, without a name if it is not understood; None if it is none."""
-        step = parse_message(row.text, self.layout.cut_tail)
+        step = parse_message(WRITERS, row.text, self.layout.cut_tail)
+        if step.writer is not None and not step.writer.tells_all:
+            step = self.add_context(step, row)
         if step.name == "-":
             return None
         if step.name == "" and level_of(row) in QUIET_LEVELS:
@@ -222,6 +233,16 @@ class LogFile:
         if self.layout.is_cut(step.tail):
             return LogStep("", {name: step.fields[name] for name in ("group",) if name in step.fields}, step.node)
         return step
+
+    def add_context(self, step: LogStep, row: LogRow) -> LogStep:
+        """A client's step with what its document says, and with the group that the client has named."""
+        fields = {**row.told, **step.fields}
+        client = str(fields.get("client", ""))
+        group = fields.setdefault("group", self.groups.get(client))
+        if group is None:
+            return replace(step, name="-")
+        self.groups[client] = str(group)
+        return replace(step, fields=fields)
 
     def note(self, line: LogLine) -> None:
         """Take in the time of a line."""
@@ -233,6 +254,8 @@ class LogFile:
                 self.stretches.append(Stretch(len(self.times)))
         self.times.append(line.time)
         group, generation = line.step.fields.get("group"), line.step.fields.get("generation")
+        if isinstance(group, str) and line.step.node and line.step.name:
+            self.coordinated.add(group)
         if isinstance(group, str) and isinstance(generation, int):
             known = self.stretches[-1].generations
             known[group] = (known.get(group, (generation,))[0], generation)
@@ -305,17 +328,18 @@ def drop_doubled(lines: Iterable[LogLine], imported: LogImportResult) -> Iterato
     for line in lines:
         if line.time != now:
             now, said = line.time, set()
-        if line.text in said:
+        text = line.text if line.step.node or "client" in line.step.fields else f"{line.file} {line.text}"
+        if text in said:
             imported.doubled += 1
             continue
-        said.add(line.text)
+        said.add(text)
         yield line
 
 
 # --- Events.
 
 
-def to_events(lines: Iterable[LogLine]) -> Iterator[Event]:
+def to_events(lines: Iterable[LogLine], coordinated: set[str]) -> Iterator[Event]:
     """The events of the steps, with a gap (`unknown`) where the log begins and where a coordinator loads its groups,
     and a lost group where a line about it is not understood or another broker coordinates it."""
     latest, first, doubted, sequence = 0, 0, True, 0
@@ -340,7 +364,7 @@ def to_events(lines: Iterable[LogLine]) -> Iterator[Event]:
             doubted = True
             continue
         doubted = False
-        if isinstance(group, str):
+        if isinstance(group, str) and line.step.node:
             before = nodes.setdefault(group, step.node)
             nodes[group] = step.node
             if before != step.node:
@@ -349,4 +373,5 @@ def to_events(lines: Iterable[LogLine]) -> Iterator[Event]:
             reason = "a line about it is not understood" if step.name == "" else "its coordinator loads it anew"
             yield make("step", {"step": "lose", "group": group, "reason": reason, **place})
         else:
-            yield make("step", {"step": step.name, **step.fields, **place})
+            beside = {"beside": True} if not step.node and group in coordinated else {}
+            yield make("step", {"step": step.name, **step.fields, **beside, **place})

@@ -1,23 +1,14 @@
 """What group coordinators write into their logs, release by release: a table of messages, and the step that each tells.
 
-A row has the step, the releases that write the message so, and the message with its placeholders, which are the fields
-of the step. `...` is any text; a row that ends in it has the beginning of a message.
-After a whole message a line may go on with what
-its layout adds (logger, thread); one that ends in a placeholder has to be cut there first. Newer messages come first.
+`log_messages` says how a row is read. Newer messages come first.
 
 The words are those of Apache Kafka's sources at each release: `GroupCoordinator`, `GroupMetadataManager` (Scala, up to
 3.9) and `GroupMetadataManager`, `CoordinatorRuntime`, `GroupCoordinatorShard` (Java, from 3.7).
 """
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import Enum, auto
-from typing import Any
 
-Release = tuple[int, int]
-"""Major and minor version."""
-NEWEST: Release = (99, 0)
+from fencepost.traces.importers.log_messages import LogWriter, parse_table
 
 SCALA_LINES = """
 load       0.10-3.9  Starting up ...
@@ -141,154 +132,16 @@ SILENT_LINES = """
 """
 """Lines of coordinators that are no steps of a classic group, those about consumer, share and streams groups too."""
 
-PLACEHOLDERS: Mapping[str, str] = {
-    "group": r"(?P<group>(?:(?! in state ).)+)",
-    "member": r"(?P<member>\S.*?)",
-    "id": r"(?P<member>\S+)",
-    "gen": r"(?P<generation>-?\d+)",
-    "groups": r"(?P<groups>.*)",
-    "members": r"(?P<members>(?:\w*\(|\[).*[\])])",
-    "count": r"(?P<count>\d+)",
-    "reason": r"(?P<reason>.*)",
-    "partition": r"\(\S+-\d+\)",
-    "kind": r"(?:Dynamic|Static)",
-    "any": r".*?",
-    "word": r"\w+",
-    "n": r"\d+",
-}
-"""Regular expressions of the placeholders."""
-OPEN_END = re.compile(r"<(?:reason|members|groups|group)>[).]*$")
-"""The end of a message that nothing but the end of the line closes."""
-NUMERIC_FIELDS = frozenset({"generation", "count"})
-
-
-class End(Enum):
-    """What ends a message: its own last words, or the end of its line; or the table has only its beginning."""
-
-    MESSAGE = auto()
-    LINE = auto()
-    OPEN = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class MessageForm:
-    """A row of the table: the step, the releases that write it, and the regular expression of the message.
-
-    `start` is the text before the first placeholder, which sorts most rows out quickly.
-    """
-
-    step: str
-    since: Release
-    until: Release
-    start: str
-    pattern: re.Pattern[str]
-    end: End
-
-
-@dataclass(frozen=True, slots=True)
-class Coordinator:
-    """One implementation of a coordinator: what its lines begin with, and its messages."""
-
-    anchor: re.Pattern[str]
-    forms: tuple[MessageForm, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LogStep:
-    """What a message says: the step with its fields; "" if the message is in no table, "-" if it is no step.
-
-    `node` names the broker. `form` is the row of the table. `tail` is what follows the message in its line, None if
-    that cannot be told from it.
-    """
-
-    name: str
-    fields: Mapping[str, Any] = field(default_factory=dict)
-    node: str = ""
-    form: MessageForm | None = None
-    tail: str | None = None
-
-
-def parse_table(table: str) -> tuple[MessageForm, ...]:
-    """The messages in the rows of a table."""
-    return tuple(parse_row(*row.split(maxsplit=2)) for row in table.splitlines() if row)
-
-
-def parse_row(step: str, releases: str, text: str) -> MessageForm:
-    """The message in one row."""
-    since, _, until = releases.partition("-")
-    whole, is_whole = text.removesuffix(" ..."), not text.endswith(" ...")
-    end = End.LINE if OPEN_END.search(text) else End.MESSAGE if is_whole else End.OPEN
-    regex = re.sub(r"<([a-z]+)>", lambda hole: PLACEHOLDERS[hole[1]], re.escape(whole).replace(r"\.\.\.", ".*?"))
-    pattern = re.compile(regex + (r"(?![\w-])" if end is End.MESSAGE else ""), re.DOTALL)
-    last = parse_release(until) if until else NEWEST
-    return MessageForm(step, parse_release(since), last, re.split(r"<|\.\.\.", whole)[0], pattern, end)
-
-
-def parse_release(text: str) -> Release:
-    """A release by its number: `2.8`."""
-    major, _, minor = text.partition(".")
-    return int(major), int(minor or 0)
-
-
 SILENT_FORMS = parse_table(SILENT_LINES)
 COORDINATORS = (
-    Coordinator(
-        re.compile(r"\[GroupCoordinator id=(?P<node>\d+)(?: topic=\S+ partition=\d+)?\] "), parse_table(JAVA_LINES)
+    LogWriter(
+        "Kafka",
+        re.compile(r"\[GroupCoordinator id=(?P<node>\d+)(?: topic=\S+ partition=\d+)?\] "),
+        (*parse_table(JAVA_LINES), *SILENT_FORMS),
     ),
-    Coordinator(
+    LogWriter(
+        "Kafka",
         re.compile(r"\[Group(?:Coordinator|MetadataManager brokerId=| Metadata Manager on Broker) ?(?P<node>\d+)\]:? "),
-        parse_table(SCALA_LINES),
+        (*parse_table(SCALA_LINES), *SILENT_FORMS),
     ),
 )
-ANCHOR = re.compile("|".join(re.sub(r"\(\?P<node>", "(?:", each.anchor.pattern) for each in COORDINATORS))
-"""Where the message of a coordinator begins in a line."""
-NAMED_GROUP = re.compile(
-    r"\[Group(?:Id)?[ =](?P<id>[^\]]+)\]|\b[Gg]roup:? (?P<name>(?!metadata|coordinator|id\b)\S+)[ .,]"
-)
-"""The group that a message names which is in no table."""
-
-
-def parse_message(text: str, cut_tail: "re.Pattern[str] | None" = None) -> LogStep:
-    """What the message says with which `text` begins; `cut_tail` finds what the layout adds to every line."""
-    for coordinator in COORDINATORS:
-        anchor = coordinator.anchor.match(text)
-        if anchor is not None:
-            return parse_coordinator_message(coordinator, text[anchor.end() :], anchor["node"], cut_tail)
-    return LogStep("")
-
-
-def parse_coordinator_message(
-    coordinator: Coordinator, text: str, node: str, cut_tail: "re.Pattern[str] | None"
-) -> LogStep:
-    """What a message of this coordinator says."""
-    inner = text if cut_tail is None else cut_tail.sub("", text, count=1)
-    for form in coordinator.forms:
-        if not text.startswith(form.start):
-            continue
-        by_line = form.end is End.LINE and cut_tail is not None
-        found = form.pattern.fullmatch(inner) if by_line else form.pattern.match(text)
-        if found is not None:
-            tail = text[found.end() :] if form.end is End.MESSAGE else None
-            return LogStep(form.step, parse_fields(found), node, form, tail)
-    for form in SILENT_FORMS:
-        if text.startswith(form.start) and form.pattern.match(text):
-            return LogStep("-", {}, node)
-    named = NAMED_GROUP.search(inner)
-    group = named and (named["id"] or named["name"])
-    return LogStep("", {"group": group.rstrip(".")} if group else {}, node)
-
-
-def parse_fields(found: re.Match[str]) -> dict[str, Any]:
-    """The fields of a matched line, with numbers as integers."""
-    return {name: int(value) if name in NUMERIC_FIELDS else value for name, value in found.groupdict().items()}
-
-
-def name_releases(forms: "set[MessageForm]") -> str:
-    """The releases of Apache Kafka that write all these messages."""
-    since, until = max(each.since for each in forms), min(each.until for each in forms)
-    if since > until:
-        return "several releases of Kafka"
-    first, last = (".".join(map(str, each)) for each in (since, until))
-    if until == NEWEST:
-        return f"Kafka {first} or newer"
-    return f"Kafka {first}" if since == until else f"Kafka {first} to {last}"

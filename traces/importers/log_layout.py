@@ -1,8 +1,8 @@
 """Learns how a log writes its lines: where its times are, what stands around a message, and in what encoding.
 
-The message of a coordinator is found by its beginning. What stands before it is a prefix, in which times are looked
-for; what follows is a tail, whose shape is learnt from the messages that end by themselves. So a layout needs no name
-to be read. A row may be a JSON document, or hold one; then other fields may have the time.
+The message of a coordinator, or of a client, is found by its beginning. What stands before it is a prefix, in which
+times are looked for; what follows is a tail, whose shape is learnt from the messages that end by themselves. So a
+layout needs no name to be read. A row may be a JSON document, or hold one; then other fields may have the time.
 """
 
 import gzip
@@ -10,7 +10,7 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -173,6 +173,18 @@ LATE_FIELD = re.compile(r"ingest|receiv|collect|observ|import", re.IGNORECASE)
 """Names of fields that say when somebody else had the message."""
 
 
+MEMBER_FIELDS: Mapping[str, str] = {
+    "group": "group",
+    "groupid": "group",
+    "memberid": "member",
+    "generation": "generation",
+    "generationid": "generation",
+    "clientid": "client",
+    "leaderid": "leader",
+    "err": "error",
+}
+"""Fields that clients give to their messages, by their names without `_`."""
+LOGFMT = re.compile(r'([\w.]+)=("(?:[^"\\]|\\.)*"|\S+)')
 NUMBERS = re.compile(r"\[(?:\d{1,3}, ?){20}")
 """Bytes as numbers: journald's way to write a message with colours."""
 
@@ -224,13 +236,18 @@ class LogRow:
     fields: tuple[str, ...] = ()
     stamps: tuple[Stamp, ...] = ()
     """The times in other fields of the document."""
+    told: Mapping[str, Any] = field(default_factory=dict)
+    """What other fields of the document say of the member whose client wrote it."""
 
 
 def split_row(number: int, row: str, anchor: re.Pattern[str]) -> LogRow | None:
     """A row split where a message begins; None if none does."""
-    found = anchor.search(row) if "[Group" in row else None
-    if found is None and not NUMBERS.search(row):
+    found = anchor.search(row)
+    if found is None and "{" not in row and 'msg="' not in row and not NUMBERS.search(row):
         return None
+    if 'msg="' in row:
+        pairs = {name: text.strip('"') for name, text in LOGFMT.findall(row)}
+        return split_document(number, LOGFMT.split(row, maxsplit=1)[0], pairs, anchor)
     brace = row.find("{", 0, found.start() if found is not None else len(row))
     if brace >= 0:
         try:
@@ -258,8 +275,16 @@ def split_document(number: int, prefix: str, value: Any, anchor: re.Pattern[str]
         if inner is not None:
             names = (*(name for name, _ in fields), *inner.fields)
             times = (*find_stamps(prefix), *document_stamps(fields, name), *inner.stamps)
-            return LogRow(number, inner.prefix, inner.text, names, times)
+            return LogRow(number, inner.prefix, inner.text, names, times, {**told_fields(fields), **inner.told})
     return None
+
+
+def told_fields(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    """What fields of a document say of a member."""
+    named = ((MEMBER_FIELDS.get(name.rpartition(".")[2].replace("_", "").lower()), value) for name, value in fields)
+    told = {name: value for name, value in named if name is not None and value not in (None, "")}
+    generation = str(told.pop("generation", ""))
+    return told | ({"generation": int(generation)} if re.fullmatch(r"-?\d{1,9}", generation) else {})
 
 
 def unquote(text: str) -> str:
@@ -267,6 +292,10 @@ def unquote(text: str) -> str:
     inner = re.match(r'(?:[^"\\]|""|\\.)*', text)
     whole = inner[0] if inner is not None else text
     return re.sub(r"\\([\"\\/])", r"\1", re.sub(r"(?:\\n)+$", "", whole.replace('""', '"')))
+
+
+MARK = "roup"
+"""Is in every line about a group."""
 
 
 def read_rows(path: Path, anchor: re.Pattern[str], count: Callable[[], None]) -> Iterator[tuple[LogRow, str]]:
@@ -285,7 +314,7 @@ def read_rows(path: Path, anchor: re.Pattern[str], count: Callable[[], None]) ->
                 )
                 return
         first = False
-        row = split_row(number, text, anchor)
+        row = split_row(number, text, anchor) if MARK in text or NUMBERS.search(text) else None
         if row is not None:
             yield row, before
         before = text
@@ -342,7 +371,7 @@ PLATFORMS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("kubectl --timestamps", r"^\d{4}-\d\d-\d\dT[\d:]+\.\d{6,9}Z "),
         ("a table with commas", r'^"'),
         ("a table with tabs", r"^[^\t]*\t"),
-        ("grep -H", r"^[\w./-]+:(?:\d+:)?[\[\d]"),
+        ("grep -H", r"^(?!\d{4}-\d\d-)[\w./-]+:(?:\d+:)?[\[\d]"),
     )
 )
 """What platforms put before a line: for the name only."""

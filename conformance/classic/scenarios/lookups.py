@@ -38,7 +38,8 @@ async def coordinator_node(group: ScenarioContext, group_id: str) -> int:
 async def is_offsets_topic_known(group: ScenarioContext) -> bool:
     """Whether Metadata tells who leads the partitions of the offsets topic."""
     version = group.highest_version("Metadata", at_least=4, at_most=9)
-    body = {"topics": [{"name": OFFSETS_TOPIC}], "allow_auto_topic_creation": False}
+    asked = {"include_cluster_authorized_operations": False, "include_topic_authorized_operations": False}
+    body = {"topics": [{"name": OFFSETS_TOPIC}], "allow_auto_topic_creation": False, **asked}
     topics = (await group.send("Metadata", body, version=version))["topics"]
     return any(topic["error_code"] == 0 for topic in topics)
 
