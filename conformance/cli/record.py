@@ -266,7 +266,10 @@ COMMANDS = {
     "import": Command(
         run_import,
         actions={
-            "log": ("logs of Apache Kafka brokers, 0.10 to 4.x, and of clients, in any layout", Command(import_log_files, _LOG)),
+            "log": (
+                "logs of Kafka brokers, 0.10 to 4.x, and of clients, in any layout",
+                Command(import_log_files, _LOG),
+            ),
             "capture": (
                 "a packet capture (pcap, pcapng) of Kafka's port",
                 Command(import_capture_files, _CAPTURE),
