@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from fencepost.adapters.classic.coordinator import Coordinator
+from fencepost.adapters.classic.group import Group
+from fencepost.adapters.classic.rebalance import Rebalancer
 from fencepost.adapters.serve.coordination import Request, Response
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.analysis.failures import Origin
@@ -248,6 +250,17 @@ class ImpatientCoordinator(Coordinator):
 def test_a_phase_that_does_not_wait_for_a_pending_id_breaks_what_says_so(monkeypatch: Patch) -> None:
     found = violations_without_checks(monkeypatch, ImpatientCoordinator, "pending-id-holds-up-the-phase")
     assert found[0].requirements == ("JOIN-28",)
+
+
+def test_a_delay_that_newcomers_extend_too_far_breaks_what_says_how_far(monkeypatch: Patch) -> None:
+    def start_initial_delay(rounds: Rebalancer, group: Group) -> None:
+        delay = rounds._runtime.settings.initial_rebalance_delay
+        group.remaining_delay = group.rebalance_timeout
+        rounds._arm_initial_delay(group, delay)
+
+    monkeypatch.setattr(Rebalancer, "start_initial_delay", start_initial_delay)
+    found = violations_without_checks(monkeypatch, Coordinator, "initial-delay-ends-with-the-rebalance-timeout")
+    assert {violation.requirements for violation in found} == {("TIMER-17",)}
 
 
 def describe_unknown_groups_as_empty(request: Request, response: Response) -> Response:

@@ -236,6 +236,11 @@ def is_waiting_for_ids(group: Group) -> bool:
     return group.phase is Phase.PREPARING and not group.initial and has_pending_ids(group) and is_complete
 
 
+def has_grown(group: Group | None) -> bool:
+    """Whether members came during the initial delay, each of whom may have extended it."""
+    return group is not None and sum(map(is_member, group.slots)) > 1
+
+
 def build_violation(
     group: str,
     part: GroupOperation,
@@ -422,4 +427,6 @@ def violated_requirements(applied: Rule | None, mismatch: Mismatch, body: Body) 
         if group is not None and is_waiting_for_ids(group):
             return ("JOIN-28",)
         return ("TIMER-16",) if first else ("JOIN-26",)
+    if applied.requirements == ("TIMER-16",) and "time" in mismatch.fields and has_grown(group):
+        return ("TIMER-17",)
     return applied.requirements_for(mismatch.fields)

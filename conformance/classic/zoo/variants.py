@@ -47,20 +47,7 @@ def cleans_up_every_second(shipped: Shipped[None], cleanup: Cleanup) -> None:
         cleanup._runtime.settings = settings
 
 
-@variants.add(
-    "drops-empty-group",
-    "power.md",
-    "LEAVE-06",
-    "TIMER-02",
-    "TIMER-14",
-    "GEN-14",
-    "ADMIN-05",
-    "LEAVE-22",
-    "GEN-02",
-    "FAILOVER-10",
-    "FAILOVER-14",
-    "FAILOVER-21",
-)
+@variants.add("drops-empty-group")
 @instead_of(Rebalancer.store_empty_group)
 def drops_empty_group(shipped: Shipped[None], rounds: Rebalancer, group: Group) -> None:
     """A group without members, offsets and transactions is removed at once, not by the next clean-up."""
