@@ -126,6 +126,16 @@ def import_log_files(options: argparse.Namespace, output: Path) -> str:
     return f"{log.events} events from {log.lines} lines ({shapes}) in {options.output}{notes}"
 
 
+def import_offsets_files(options: argparse.Namespace, output: Path) -> str:
+    """Import what coordinators stored into a file; returns a line with the counts."""
+    from fencepost.traces.importers.offsets_topic import import_offsets
+
+    stored = import_offsets(options.files, output)
+    others = f"; {stored.others} records are not of classic groups" if stored.others else ""
+    unread = f"; {stored.unread} batches were not read: {stored.reason}" if stored.unread else ""
+    return f"{stored.events} events from {stored.records} records in {options.output}{others}{unread}"
+
+
 def import_capture_files(options: argparse.Namespace, output: Path) -> str:
     """Import packet captures into a file; returns a line with the counts."""
     from fencepost.traces.importers.packet_capture import DEFAULT_PORT, CaptureSource, import_capture
@@ -214,6 +224,7 @@ _OUTPUT = Option("-o --output", "TRACE", "the trace to write", Path, required=Tr
 
 
 _FILE = Option("files", "FILE", read=Path, nargs="+")
+_OFFSETS = (replace(_FILE, help="a segment, a folder of segments, or a dump"), _OUTPUT, FORCE)
 _LOG = (replace(_FILE, help="a log; several are sorted by time"), _OUTPUT, FORCE)
 _CAPTURE = (
     replace(_FILE, help="a capture; several are merged"),
@@ -269,6 +280,10 @@ COMMANDS = {
             "log": (
                 "logs of Kafka brokers, 0.10 to 4.x, and of clients, in any layout",
                 Command(import_log_files, _LOG),
+            ),
+            "offsets": (
+                "the topic __consumer_offsets: segments of its log, or the text of kafka-dump-log --offsets-decoder",
+                Command(import_offsets_files, _OFFSETS),
             ),
             "capture": (
                 "a packet capture (pcap, pcapng) of Kafka's port",

@@ -46,6 +46,7 @@ class HistoryWords:
     seen_by: Mapping[str, str] = field(
         default_factory=lambda: {
             "log": "the log of a coordinator",
+            "offsets topic": "what coordinators stored",
             "client log": "the logs of clients",
             "clients": "messages between clients and brokers",
             "coordinator": "messages as the coordinator handles them",

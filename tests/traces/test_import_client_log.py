@@ -23,6 +23,11 @@ NEAR_MS = 120
 def tell(folder: Path, *paths: Path) -> TraceHistory:
     """The history that these logs tell."""
     import_log(paths, folder / "trace.jsonl")
+    return tell_trace(folder)
+
+
+def tell_trace(folder: Path) -> TraceHistory:
+    """The history that the trace in a folder tells."""
     header, events = open_trace(folder / "trace.jsonl")
     histories: list[TraceHistory] = []
     recorder = make_recorder("trace", header, histories)

@@ -22,7 +22,16 @@ from fencepost.traces.history.builder import (
     TimelineBuilder,
     TraceHistory,
 )
-from fencepost.traces.history.recorder import CLIENT_LOG, CLIENTS, COORDINATOR, LOG, MAX_GROUPS, has_story, severity
+from fencepost.traces.history.recorder import (
+    CLIENT_LOG,
+    CLIENTS,
+    COORDINATOR,
+    LOG,
+    MAX_GROUPS,
+    STORED,
+    has_story,
+    severity,
+)
 from fencepost.traces.history.recordings import Rebalance, StateChange, StuckRebalance
 from fencepost.traces.judge.groups.group_judge import GroupJudge
 from fencepost.traces.judge.groups.judged_protocol import PartialGroup
@@ -345,6 +354,8 @@ def timer_deadline(before: Group | None, after: Group | None, rule: str) -> int 
 
 MAX_LAG_ROWS = 200
 """How many partitions of a group are told, those that are furthest behind."""
+STORED_STEPS = frozenset({"stored", "committed"})
+"""Steps that records tell."""
 MAX_SENT = 100_000
 """Of how many of the last requests the times are remembered."""
 LIMITS: Mapping[str, tuple[str, ...]] = {
@@ -352,6 +363,11 @@ LIMITS: Mapping[str, tuple[str, ...]] = {
         "It has the lines of the coordinator alone: no heartbeats, no offsets and no assignments.",
         "It does not show who joined last, so it names who held a join phase up only if they were removed for it.",
         "A member that joined a group before the log begins, or while it joined anyway, may not be named.",
+    ),
+    STORED: (
+        "It has what coordinators stored: each generation when its assignment was there, and each committed offset.",
+        "A rebalance is told from the end of its join phase on, if the record has it; why it began does not show.",
+        "Of what the topic has been compacted only the last generation of each group may be left.",
     ),
     CLIENT_LOG: (
         "It has the lines of clients alone. Members whose logs are not here show only in what a leader sees.",
@@ -401,7 +417,8 @@ class HistoryRecorder:
     events: int = 0
     skipped: int = 0
     """How many numbers no event has, before the last one."""
-    is_log: bool = False
+    logs: set[str] = field(default_factory=set)
+    """The kinds of logs that tell it; none for a trace of messages."""
     begins_late: bool = False
 
     # --- the judge's observer -----------------------------------------------------------------------------------
@@ -451,7 +468,6 @@ class HistoryRecorder:
     def on_internal(self, event: Event) -> None:
         """Tell a line of a log, or that the trace has a gap."""
         if event.api == "step":
-            self.is_log = True
             step, group = event.body.get("step"), event.body.get("group")
             if isinstance(step, str) and isinstance(group, str):
                 self.on_logged_step(self.history_of(group), step, event)
@@ -467,7 +483,11 @@ class HistoryRecorder:
 
     def on_logged_step(self, history: GroupHistory, step: str, event: Event) -> None:
         """Tell a line of a client, or of the coordinator."""
-        if step in CLIENT_STEPS:
+        kind = CLIENT_LOG if step in CLIENT_STEPS else STORED if step in STORED_STEPS else LOG
+        self.logs.add(kind)
+        if kind == STORED:
+            self.offsets.on_stored(step, event.body)
+        if kind == CLIENT_LOG:
             history.clients.add_step(step, event.body, event.time, is_told=history.is_logged or "beside" in event.body)
         else:
             history.is_logged = True
@@ -504,11 +524,11 @@ class HistoryRecorder:
     def build(self) -> TraceHistory:
         """The histories, once the judge has finished."""
         told = self.header.implementation
-        log_kind = LOG if any(each.is_logged for each in self.groups.values()) else CLIENT_LOG
-        kind = log_kind if self.is_log else CLIENTS if self.header.order is Order.INTERVALS else COORDINATOR
+        messages = CLIENTS if self.header.order is Order.INTERVALS else COORDINATOR
+        kind = next((each for each in (STORED, LOG, CLIENT_LOG) if each in self.logs), messages)
         told_of = filter(has_story, (self.timeline_of(history) for history in self.groups.values()))
         timelines = sorted(told_of, key=severity, reverse=True)
-        late = [LATE_LIMIT] if self.begins_late and not self.is_log else []
+        late = [LATE_LIMIT] if self.begins_late and not self.logs else []
         own = [f"{told[name][0].upper()}{told[name][1:]}." for name in ("unread", "times") if told.get(name)]
         lost = [f"{self.skipped} numbers of events are skipped: lines may be missing."] if self.skipped else []
         limits = (*LIMITS[kind], *late, *own, *lost)

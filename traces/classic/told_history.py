@@ -244,6 +244,16 @@ class OffsetTable:
         elif api == "SyncGroup" and response.get("error_code") == 0:
             self.add_assignment(operation, response)
 
+    def on_stored(self, step: str, body: Body) -> None:
+        """Take in what a coordinator stored: an offset, or the assignments of a generation."""
+        group, topic = text_of(body, "group"), text_of(body, "topic")
+        number, offset = int32(body.get("partition")), int64(body.get("offset"))
+        if step == "stored":
+            rows = ((text_of(row, "member"), row.get("partitions") or ()) for row in objects_in(body, "members"))
+            self.owners[group] = {name: member for member, names in rows for name in names if self.has_room()}
+        elif number is not None and offset is not None and self.has_room():
+            self.committed.setdefault(group, {})[topic, number] = offset
+
     def has_room(self) -> bool:
         """Whether a further partition may be followed; it counts."""
         self.count += 1
@@ -455,6 +465,33 @@ class LogSteps:
         """The group is removed."""
         self.builder.forget_group(time)
 
+    def on_stored(self, body: Body, time: int) -> None:
+        """A generation is stored, when its leader has sent the assignment or when nobody is left."""
+        builder, generation = self.builder, number_of(body, "generation")
+        rows = list(objects_in(body, "members"))
+        shown = {
+            text_of(row, "member"): (text_of(row, "instance") or None, text_of(row, "client") or None) for row in rows
+        }
+        joined = number_of(body, "joined")
+        if generation == builder.generation:
+            builder.set_members(time, shown)
+            return
+        builder.begin_rebalance(time if joined is None else min(joined, time), NOT_SHOWN)
+        is_followed = builder.generation is not None
+        for gone in [member for member in builder.members if member not in shown]:
+            builder.remove_member(builder.now, gone, ChangeCause(CauseKind.MISSING, (gone,)))
+        for member, names in shown.items():
+            builder.add_member(builder.now, member, *names, is_new=is_followed)
+        builder.protocol = text_of(body, "protocol") or builder.protocol
+        if not shown:
+            builder.generation = generation
+            builder.end_rebalance(time, EMPTY)
+            return
+        builder.end_join_phase(builder.now, generation, PhaseHold(HoldKind.NOT_SHOWN))
+        leader = text_of(body, "leader")
+        hold = PhaseHold(HoldKind.LEADER, (leader,), time - builder.now) if leader and joined is not None else None
+        builder.end_rebalance(time, STABLE, hold)
+
     def on_lose(self, body: Body, time: int) -> None:
         """The state of the group is not known from here on."""
         self.builder.lose_track(time, text_of(body, "reason"))
@@ -480,6 +517,7 @@ HANDLERS: Mapping[str, Any] = {
     "expel-unsynced": LogSteps.on_expel_unsynced,
     "replace": LogSteps.on_replace,
     "forget": LogSteps.on_forget,
+    "stored": LogSteps.on_stored,
     "lose": LogSteps.on_lose,
 }
 

@@ -190,9 +190,9 @@ class GroupTimeline:
 class TraceHistory:
     """The histories of the groups of one trace.
 
-    `source` names where it was seen and `kind` how: "log", "client log", "clients" or "coordinator". `began` is the
-    wall-clock time of time 0 (ISO 8601), "" if unknown. `groups` are those with the longest rebalances; `other_groups`
-    is how many more there are. `limits` says what such a trace does not show.
+    `source` names where it was seen and `kind` how: "log", "offsets topic", "client log", "clients" or "coordinator".
+    `began` is the wall-clock time of time 0 (ISO 8601), "" if unknown. `groups` are those with the longest rebalances;
+    `other_groups` is how many more there are. `limits` says what such a trace does not show.
     """
 
     path: str

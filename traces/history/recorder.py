@@ -12,7 +12,8 @@ from fencepost.traces.judge.search.configuration import Path
 
 MAX_GROUPS = 200
 """How many groups of a trace are told in full."""
-LOG, CLIENT_LOG, CLIENTS, COORDINATOR = "log", "client log", "clients", "coordinator"
+LOG, STORED, CLIENT_LOG = "log", "offsets topic", "client log"
+CLIENTS, COORDINATOR = "clients", "coordinator"
 """Where a trace was seen."""
 
 
