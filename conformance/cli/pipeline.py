@@ -129,6 +129,7 @@ def source_of(options: argparse.Namespace) -> "Source":
     from fencepost.traces.pipeline import PipelineError
     from fencepost.traces.pipeline.imports import (
         LOG_IMPORTER,
+        OFFSETS_IMPORTER,
         capture_importer,
         import_source,
         recording_importer,
@@ -145,7 +146,7 @@ def source_of(options: argparse.Namespace) -> "Source":
         return import_source(request_log_importer(*cluster_options(options)))
     if options.profile:
         raise PipelineError(f"--profile is for captures and request logs, not for {options.source}")
-    importers = {"logs": LOG_IMPORTER, "recordings": recording_importer()}
+    importers = {"logs": LOG_IMPORTER, "offsets": OFFSETS_IMPORTER, "recordings": recording_importer()}
     return import_source(importers[options.source]) if options.source in importers else TRACE_FILES
 
 
@@ -444,7 +445,7 @@ _INGEST = (
         "--from",
         help="kind of PATH: traces, logs or request logs of Kafka brokers, packet captures, or recordings of several "
         "recorders to join",
-        choices=("traces", "logs", "captures", "request-logs", "recordings"),
+        choices=("traces", "logs", "captures", "request-logs", "recordings", "offsets"),
         dest="source",
     ),
     Option("--port", "P", "of captures: a broker's port (9092)", port, repeats=True),

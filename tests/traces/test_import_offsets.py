@@ -11,7 +11,7 @@ from fencepost.traces.events import Event
 from fencepost.traces.files.trace_files import TraceError, open_trace
 from fencepost.traces.importers.offsets_topic import OffsetsImportResult, import_offsets
 from fencepost.traces.judge.judge import judge
-from tests.traces.test_import_client_log import DATA, group_of, tell, tell_trace
+from tests.support.log_stories import DATA, group_of, tell, tell_trace
 
 SEGMENTS = DATA / "__consumer_offsets-1"
 SOURCES = [SEGMENTS, DATA / "dump-3.9.txt", DATA / "dump-3.4.txt"]

@@ -15,6 +15,7 @@ from pathlib import Path
 from fencepost.model.errors import FencepostError
 from fencepost.model.settings import Settings
 from fencepost.traces.importers.broker_log import import_log
+from fencepost.traces.importers.offsets_topic import import_offsets
 from fencepost.traces.importers.packet_capture import DEFAULT_GRACE_MS, DEFAULT_PORT, CaptureSource, import_capture
 from fencepost.traces.importers.recordings import DEFAULT_SKEW_MS, join_recordings
 from fencepost.traces.importers.request_log import RequestLogSource, import_request_log
@@ -49,7 +50,9 @@ class Importer:
 
 
 LOG_IMPORTER = Importer("logs", import_log)
-"""Imports the logs of brokers as one trace ordered by time."""
+"""Imports the logs of brokers and clients as one trace ordered by time."""
+OFFSETS_IMPORTER = Importer("offsets", import_offsets)
+"""Imports what coordinators stored as one trace ordered by time."""
 
 
 def capture_importer(
