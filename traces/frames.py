@@ -249,7 +249,8 @@ def drop_records(body: Body) -> Body:
                 {
                     **topic,
                     "partitions": [
-                        dict(fields_without_records(partition)) for partition in topic.get("partitions") or ()
+                        {name: value for name, value in partition.items() if name != "records"}
+                        for partition in topic.get("partitions") or ()
                     ],
                 }
                 for topic in body["responses"]
@@ -258,11 +259,6 @@ def drop_records(body: Body) -> Body:
         if "responses" in body
         else body
     )
-
-
-def fields_without_records(partition: Body) -> Iterator[tuple[str, Any]]:
-    """The fields of a partition in a Fetch response, except its records."""
-    return ((name, value) for name, value in partition.items() if name != "records")
 
 
 class FrameSplitter:

@@ -420,10 +420,6 @@ class BundledPushTarget(RemoteTargetBase):
         number = len(self.zookeeper.topics.get(topic, ()))
         self.zookeeper.add_partition(topic, f"{number % BROKERS}-{number}")
 
-    def can_fail_over(self) -> bool:
-        """Whether a broker is left once the coordinator is dead."""
-        return len(self.brokers) > 1
-
     async def kill_coordinator(self) -> None:
         """Kill the coordinator: another broker is elected at once."""
         broker = self.coordinator()

@@ -340,7 +340,8 @@ def _load_certificate(context: ssl.SSLContext, settings: SecuritySettings, certi
 
     for key, path in (("certificate_file", certificate), ("key_file", settings.key_file)):
         if path is not None and not os.access(path, os.R_OK):
-            raise SecurityError(f"[security] {key}: {path}: {_why_unreadable(path)}")
+            reason = "no permission to read it" if path.exists() else "no such file"
+            raise SecurityError(f"[security] {key}: {path}: {reason}")
     try:
         context.load_cert_chain(certificate, settings.key_file, password=give_password)
     except SecurityError:
@@ -354,10 +355,6 @@ def _load_certificate(context: ssl.SSLContext, settings: SecuritySettings, certi
         raise SecurityError(f"[security] certificate_file: {certificate}: {reason}") from None
     except (OSError, ValueError) as error:
         raise SecurityError(f"[security] certificate_file: {certificate}: cannot be used: {error}") from None
-
-
-def _why_unreadable(path: Path) -> str:
-    return "no permission to read it" if path.exists() else "no such file"
 
 
 # --- What a failed TLS handshake means to the user.

@@ -472,7 +472,9 @@ def add_transaction_partitions(topics: TopicStore, body: Body) -> Body:
                 "results_by_partition": [
                     {
                         "partition_index": index,
-                        "partition_error_code": _partition_error(topics.partition(topic["name"], index)),
+                        "partition_error_code": Error.UNKNOWN_TOPIC_OR_PARTITION
+                        if topics.partition(topic["name"], index) is None
+                        else Error.NONE,
                     }
                     for index in topic["partitions"]
                 ],
@@ -480,10 +482,6 @@ def add_transaction_partitions(topics: TopicStore, body: Body) -> Body:
             for topic in body["v3_and_below_topics"]
         ]
     }
-
-
-def _partition_error(partition: Partition | None) -> Error:
-    return Error.UNKNOWN_TOPIC_OR_PARTITION if partition is None else Error.NONE
 
 
 def end_transaction(topics: TopicStore, producer_id: int, producer_epoch: int, committed: bool, now: int) -> bool:

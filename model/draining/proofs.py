@@ -278,18 +278,6 @@ def resume_at_lemmas() -> Iterator[Lemma]:
     )
 
 
-def resume_start_lemmas() -> Iterator[Lemma]:
-    """Always from the start: a poll with m records ahead misses t, and the next begins where this one did."""
-    first = begin_poll(HERE, Resume.START)
-    yield Lemma("draining.start", "every poll begins at the first partition", WELL_FORMED, term_of(first.cursor) == 0)
-
-
-def rank_lemmas() -> Iterator[Lemma]:
-    """Resuming at: the rank need not fall, which is where the proof of resuming after breaks."""
-    onward = distance(term_of(visit(HERE, Resume.AT).cursor))
-    yield Lemma("draining.rank-at", "the rank falls", (*IN_POLL, H != T), onward < distance(H), holds=False)
-
-
 def waiting_lemmas() -> Iterator[Lemma]:
     """Every lemma about how long a partition with buffered records waits."""
     yield from well_formed_lemmas()
@@ -299,8 +287,12 @@ def waiting_lemmas() -> Iterator[Lemma]:
     yield from poll_lemmas(Resume.AT, "draining.at-unrefilled")
     yield from poll_lemmas(Resume.START, "draining.start")
     yield from resume_at_lemmas()
-    yield from resume_start_lemmas()
-    yield from rank_lemmas()
+    # Always from the start: a poll with m records ahead misses t, and the next begins where this one did.
+    first = term_of(begin_poll(HERE, Resume.START).cursor)
+    yield Lemma("draining.start", "every poll begins at the first partition", WELL_FORMED, first == 0)
+    # Resuming at: the rank need not fall, which is where the proof of resuming after breaks.
+    onward = distance(term_of(visit(HERE, Resume.AT).cursor))
+    yield Lemma("draining.rank-at", "the rank falls", (*IN_POLL, H != T), onward < distance(H), holds=False)
 
 
 # --- Theorems about fetches, retained records, changes of the assignment, and equal shares.

@@ -31,7 +31,7 @@ from fencepost.model.errors import Error
 from fencepost.model.explore.engine import find_run, search_until_found
 from fencepost.model.explore.rows import value_system
 from fencepost.model.explore.search import NO_LIMIT
-from fencepost.model.explore.transition_system import PropertyKind, TransitionSystem
+from fencepost.model.explore.transition_system import PropertyKind
 from fencepost.model.frozen import evolve
 from fencepost.model.proposal import coordinator as proposal
 from fencepost.model.proposal import member as proposed_member
@@ -500,12 +500,6 @@ STARTS: Mapping[Callable[[], Pair], str] = MappingProxyType(
 """How the groups may begin, in words."""
 
 
-def pair_system(start: Pair, differences: Sequence[Difference]) -> TransitionSystem:
-    """The system of two groups that begin so, with a witness of each difference."""
-    witnesses = {one.name: one.shows for one in differences}
-    return value_system("two groups", start, moves_from, witnesses, PropertyKind.SOMETIMES)
-
-
 def find_differences(
     limit: int = NO_LIMIT, differences: Sequence[Difference] = DIFFERENCES
 ) -> Iterator[FoundDifference]:
@@ -513,5 +507,7 @@ def find_differences(
     for start in STARTS:
         wanted = [one for one in differences if one.start is start]
         if wanted:
-            found = search_until_found(pair_system(start(), wanted), [one.name for one in wanted], limit)
+            witnesses = {one.name: one.shows for one in wanted}
+            system = value_system("two groups", start(), moves_from, witnesses, PropertyKind.SOMETIMES)
+            found = search_until_found(system, list(witnesses), limit)
             yield from (FoundDifference(one, find_run(found, one.name)) for one in wanted)

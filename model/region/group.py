@@ -4,7 +4,7 @@ Members are named after operators, those of dead processes get a name that nobod
 present one: an operator that is a member while its table has its name has seen it. The sync phase takes no time.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import product
 from typing import Any, TypeAlias, cast
 
@@ -94,14 +94,10 @@ def settle(group: Group, partitions: int) -> Iterator[Group]:
     members = [one.id for one in group.slots if one.holder is Holder.MEMBER]
     # The leader's sync brings the assignments; any that gives each partition to a member is allowed.
     for owners in product(members, repeat=partitions):
-        given = tuple((one, cast(Any, shares_of(owners, one))) for one in members)
+        shares = {one: tuple(place for place, owner in enumerate(owners) if owner == one) for one in members}
+        given = tuple((one, cast(Any, share)) for one, share in shares.items())
         request = SyncRequest(cast(Any, 1), group.leader, None, group.generation, None, None, given)
         yield normalize(sync(group, request, Context(0)).group)
-
-
-def shares_of(owners: Iterable[Any], member: Any) -> tuple[int, ...]:
-    """The partitions of a member."""
-    return tuple(partition for partition, owner in enumerate(owners) if owner == member)
 
 
 def assignment_of(group: Group, name: str) -> tuple[int, ...] | None:

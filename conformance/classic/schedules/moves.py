@@ -181,11 +181,6 @@ def leave_entry(cast: Cast, actor: Actor, move: Move) -> Body:
 # --- Moves of administrators: DescribeGroups, ListGroups, DeleteGroups.
 
 
-def absent_group(cast: Cast) -> str:
-    """The id of a group that does not exist."""
-    return f"{cast.context.group_id}-nothing"
-
-
 def has_one_coordinator(target: Description) -> bool:
     """Whether any node answers for all groups: there is one node, or the target is in this process, where the nodes
     share a coordinator. Over the network, several nodes have groups of their own."""
@@ -200,7 +195,7 @@ def groups_of(cast: Cast, move: Move) -> tuple[str, ...]:
         return (own,)
     if move.get("groups") == "all":
         return tuple(context.group_id for context in cast.contexts.values())
-    return (own, absent_group(cast)) if move.get("groups") else (own,)
+    return (own, f"{cast.context.group_id}-nothing") if move.get("groups") else (own,)
 
 
 @move_kind("describe", "version", "groups")

@@ -1,6 +1,6 @@
 """Simulation of a schedule on the model while it is drawn: the actors' knowledge and the group's members."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -137,11 +137,8 @@ class ModelCoordinator:
 
     def next_deadline(self) -> int | None:
         """The first deadline of all timers; None without timers."""
-        return min(self.all_deadlines(), default=None)
-
-    def all_deadlines(self) -> Iterable[int]:
-        """The deadlines of all timers."""
-        return (deadline for state in self.group_states.values() for deadline in armed_deadlines(state))
+        deadlines = (deadline for state in self.group_states.values() for deadline in armed_deadlines(state))
+        return min(deadlines, default=None)
 
 
 def response_body(response: model.Response) -> dict[str, Any]:

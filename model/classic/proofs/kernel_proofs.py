@@ -347,11 +347,6 @@ M, X = (SymbolicElement(z3.Const(name, MEMBER)) for name in ("m", "x"))
 P = SymbolicElement(z3.Const("p", PARTITION))
 
 
-def any_owners(name: str) -> Any:
-    """Who has which partition: any relation."""
-    return any_relation(name, (MEMBER, PARTITION))
-
-
 def is_exclusive_term(owners: Relation) -> Any:
     """No partition is with two members."""
     m, x = (SymbolicElement(z3.FreshConst(MEMBER)) for _ in range(2))
@@ -386,7 +381,9 @@ def cooperative_lemmas() -> Iterator[Lemma]:
 
 def plan_lemmas(second_keeps: Callable[[Relation, Relation], Any] = keeps) -> Iterator[Lemma]:
     """The lemmas about the two plans: their partitions given, taken and withheld. Members claim all that they own."""
-    owned, target, second = (any_owners(name) for name in ("owned_before", "target", "second_target"))
+    owned, target, second = (
+        any_relation(name, (MEMBER, PARTITION)) for name in ("owned_before", "target", "second_target")
+    )
     first = without_claimed(target, owned)
     after = without_claimed(second, first)
     apart = (is_exclusive_term(owned), is_exclusive_term(target))

@@ -96,21 +96,6 @@ DISPATCHER = InductionReport(
 REPORTS = (IN_ONE_TERM, KAFKA, EARLY, DISPATCHER)
 
 
-def dispatch_sentences() -> dict[str, str]:
-    """The theorems about the dispatcher: their ids and sentences."""
-    return {DISPATCHER.name_of(one): one.sentence for one in DISPATCHER.theorems}
-
-
-def handler_sentences() -> dict[str, str]:
-    """The theorems within one term: their ids and sentences."""
-    return {IN_ONE_TERM.name_of(one): one.sentence for one in IN_ONE_TERM.theorems}
-
-
-def failover_sentences() -> dict[str, str]:
-    """The theorems across fail-overs: their ids and sentences."""
-    return {report.name_of(one): one.sentence for report in (KAFKA, EARLY) for one in report.theorems}
-
-
 @dataclass(frozen=True, slots=True)
 class StartedInduction:
     """An induction that goes on in other processes, perhaps: its events, and what will come of them, in order."""
@@ -241,7 +226,7 @@ _SETTLING = {
 
 def theorem_sentences() -> dict[str, str]:
     """Every theorem that people read: its id and its sentence."""
-    of_handlers = handler_sentences() | failover_sentences() | dispatch_sentences()
+    of_handlers = {report.name_of(one): one.sentence for report in REPORTS for one in report.theorems}
     return of_handlers | _KERNEL | _SETTLING | _DRAINING | _ASSIGNORS
 
 
