@@ -187,15 +187,11 @@ def describe_start(first: ScenarioRun | None, ended: Ending | None, limits: RunL
     """How a run ended whose client never joined: nothing was tested, unless somebody ended it."""
     if ended is not None and ended.kind is not EndKind.TARGET_DOWN:
         return ended
-    reason = ended.reason if ended is not None else describe_silence(first)
+    silence = "the client was not started"
+    if first is not None:
+        silence = f"the client sent no JoinGroup: {describe_requests(first.events)}; {first.blocked}"
+    reason = ended.reason if ended is not None else silence
     return Ending(EndKind.NOT_STARTED, reason, round(limits.elapsed_seconds(), 3))
-
-
-def describe_silence(run: ScenarioRun | None) -> str:
-    """Why a client that never joined cannot be tested."""
-    if run is None:
-        return "the client was not started"
-    return f"the client sent no JoinGroup: {describe_requests(run.events)}; {run.blocked}"
 
 
 def describe_requests(events: Sequence[Event]) -> str:

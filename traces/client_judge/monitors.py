@@ -95,20 +95,9 @@ class Monitors:
                 for observed in getattr(reaction, "observes", ()):
                     self._reactions[observed].append(reaction)
 
-    def show_before(self, view: object, seen: Seen) -> None:
-        """Show an event to those that observe it with the view before it."""
-        self._show("before", seen.name, view, seen)
-
-    def show_after(self, view: object, seen: Seen) -> None:
-        """Show an event to those that observe it with the view after it."""
-        self._show("after", seen.name, view, seen)
-
-    def finish(self, view: object, time: int) -> None:
-        """The trace ends."""
-        self._show("end", "", view, time)
-
-    def _show(self, when: str, name: str, view: object, seen: Seen | int) -> None:
-        for reaction in self._reactions.get((when, name), ()):
+    def show(self, when: str, view: object, seen: Seen | int) -> None:
+        """Show an event to those that observe it with the view before or after it, or the end of the trace."""
+        for reaction in self._reactions.get((when, seen.name if isinstance(seen, Seen) else ""), ()):
             self._evidence.take(reaction(view, seen) or ())
 
 
@@ -118,9 +107,10 @@ def build_pass(requirement: str, sequence: int) -> Finding:
 
 
 def check(
-    holds: bool, requirement: str, sequence: int, title: str, expected: str, observed: str, told: str = ""
+    holds: bool, requirement: str, at: Event | int, title: str, expected: str, observed: str, told: str = ""
 ) -> Finding:
-    """The event with this sequence number keeps a requirement, or else breaks it in this way."""
+    """An event, or the one with this sequence number, keeps a requirement, or else breaks it in this way."""
+    sequence = at if isinstance(at, int) else at.sequence
     if holds:
         return build_pass(requirement, sequence)
     return build_violation(requirement, sequence, title, expected, observed, told)

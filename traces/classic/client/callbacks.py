@@ -17,13 +17,12 @@ from fencepost.traces.classic.client.view import (
     COOPERATIVE_ASSIGNORS,
     MIN_PATIENCE_MS,
     ClientView,
-    Phase,
     check_request,
     has_no_generation,
     is_reset,
     may_have_outgrown,
 )
-from fencepost.traces.client_judge.monitors import Finding, Findings, Seen, after, before, build_pass, check
+from fencepost.traces.client_judge.monitors import Findings, Seen, after, before, build_pass, check
 from fencepost.traces.events import Event, Operation
 
 AT_ONCE_MS = 20
@@ -104,7 +103,7 @@ class Callbacks:
         if given and view.application.has_been_assigned:
             both = given & view.application.owned
             title, expected = "Another member has what was not given up", "revoked before that"
-            yield judge(not both, "CALLBACK-14", event, title, expected, f"both have {describe_partitions(both)}")
+            yield check(not both, "CALLBACK-14", event, title, expected, f"both have {describe_partitions(both)}")
 
     # --- Callbacks.
 
@@ -117,14 +116,14 @@ class Callbacks:
         observed = describe_callback(event)
         if not application.calls_anywhere:
             title, expected = "A callback outside of a call", "inside poll, unsubscribe or close"
-            yield judge(application.command is not None, "CALLBACK-01", event, title, expected, observed)
+            yield check(application.command is not None, "CALLBACK-01", event, title, expected, observed)
         if view.is_by_hand(event.time):
             title, expected = "A callback about partitions that the application has assigned", "no callback"
-            yield judge(False, "CALLBACK-18", event, title, expected, observed)
+            yield check(False, "CALLBACK-18", event, title, expected, observed)
             return
         if not self.has_joined and event.api != "assigned":
             title, expected = "The first join calls back about partitions that were never there", "assigned"
-            yield judge(False, "CALLBACK-17", event, title, expected, observed)
+            yield check(False, "CALLBACK-17", event, title, expected, observed)
         elif not self.has_called and event.api == "assigned":
             yield build_pass("CALLBACK-17", event.sequence)
         self.has_called = True
@@ -135,7 +134,7 @@ class Callbacks:
         else:
             if view.is_cooperative:
                 title, expected = f"{event.api} is called with nothing", "no callback, or one with partitions"
-                yield judge(bool(partitions), "CALLBACK-19", event, title, expected, observed)
+                yield check(bool(partitions), "CALLBACK-19", event, title, expected, observed)
             yield from self.judge_survival(view, event)
             yield from self.judge_taken(view, event)
             yield from self.judge_seen_assignment(view, event)
@@ -160,12 +159,12 @@ class Callbacks:
             yield from judge_validity(view, event)
             title, owned = "assigned is called about what is not assigned", application.owned | partitions
             if latest is not None:
-                yield judge(partitions <= latest, "CALLBACK-03", event, title, expected, observed)
+                yield check(partitions <= latest, "CALLBACK-03", event, title, expected, observed)
         else:
             is_kept = view.is_cooperative and not application.is_ending and not is_reset(view)
             title, owned = "A partition is revoked that stays", application.owned - partitions
             if is_kept and latest is not None and event.api == "revoked":
-                yield judge(not partitions & latest, "COOP-02", event, title, f"kept: {expected}", observed)
+                yield check(not partitions & latest, "COOP-02", event, title, f"kept: {expected}", observed)
         if application.assignments and owned == application.assignments[-1]:
             yield build_pass("CALLBACK-09", event.sequence)
             self.is_revoked, self.is_lost, self.taken = False, False, frozenset()
@@ -179,18 +178,18 @@ class Callbacks:
         if not application.assignments:
             title, expected = "assigned is called again", "once for each completed rebalance"
             is_late = view.exchange is not None and view.exchange.is_unapplied
-            yield judge(False, "MEMBER-30" if is_late else "CALLBACK-09", event, title, expected, observed)
+            yield check(False, "MEMBER-30" if is_late else "CALLBACK-09", event, title, expected, observed)
             return
         latest, is_fitting = application.applied_by(partitions, view.is_cooperative)
         if view.is_cooperative:
             gone = owned - latest
             title, expected = "assigned is called before revoked", f"revoked: {describe_partitions(gone)}"
-            yield judge(not gone, "CALLBACK-08", event, title, expected, observed)
+            yield check(not gone, "CALLBACK-08", event, title, expected, observed)
             title, expected = "assigned has partitions that stay", f"assigned: {describe_partitions(latest - owned)}"
-            yield judge(not partitions & owned, "CALLBACK-08", event, title, expected, observed)
+            yield check(not partitions & owned, "CALLBACK-08", event, title, expected, observed)
         else:
             title, expected = "The callback does not have the whole assignment", describe_partitions(latest)
-            yield judge(is_fitting, "CALLBACK-03", event, title, expected, observed)
+            yield check(is_fitting, "CALLBACK-03", event, title, expected, observed)
         yield build_pass("CALLBACK-09", event.sequence)
         if self.has_failed_attempt:
             yield build_pass("CALLBACK-10", event.sequence)
@@ -218,7 +217,7 @@ class Callbacks:
         if not partitions and (not application.owned or event.api == "revoked"):
             return  # it takes nothing
         if not application.has_lost:
-            yield judge(is_all, "CALLBACK-15", event, "Lost partitions are not told", f"revoked: {owned}", observed)
+            yield check(is_all, "CALLBACK-15", event, "Lost partitions are not told", f"revoked: {owned}", observed)
             return
         is_over = all(map(has_no_generation, view.knowledge.standings))
         if event.api == "revoked" and is_all and not is_over and may_have_outgrown(view):
@@ -230,7 +229,7 @@ class Callbacks:
         if event.api == "revoked" and partitions in given_up and not is_over:
             return  # it applies the assignment, and has not read yet that this is over
         title, is_right = "Partitions of a generation that is over", event.api == "lost" and is_all
-        yield judge(is_right, "CALLBACK-05", event, title, f"lost: {owned}", observed)
+        yield check(is_right, "CALLBACK-05", event, title, f"lost: {owned}", observed)
 
     def judge_eager_revocation(self, view: ClientView, event: Event) -> Findings:
         """An eager member revokes everything, once, after its commit."""
@@ -242,25 +241,25 @@ class Callbacks:
             title, expected = "revoked is called again", "once for each rebalance"
             if partitions or not self.revokes_again:
                 requirement = "CALLBACK-13" if self.has_raised else "CALLBACK-10"
-                yield judge(False, requirement, event, title, expected, observed)
+                yield check(False, requirement, event, title, expected, observed)
             self.revokes_again = False
             return
         had = application.owned | self.taken  # some revoke again what they have, if they apply no assignment
         had = had.union(*application.assignments) if view.is_installed_doubtful else had
         title, expected = "Not everything is revoked", describe_partitions(application.owned)
-        yield judge(application.owned <= partitions <= had, "CALLBACK-02", event, title, expected, observed)
+        yield check(application.owned <= partitions <= had, "CALLBACK-02", event, title, expected, observed)
         if partitions:
             yield from judge_commit_before_revocation(view, event)
 
     def judge_survival(self, view: ClientView, event: Event) -> Findings:
         """An error of a heartbeat that says nothing of the membership costs nothing."""
         told, latest, application = self.survived, view.knowledge.latest, view.application
-        if told is None or application.is_ending or application.has_asked or latest.phase is not Phase.STABLE:
+        if told is None or application.is_ending or application.has_asked or not latest.is_stable:
             return
         has_grown = view.growth is not None or may_have_outgrown(view)
         if view.rebalance_told is None and not has_grown and latest.sequence < told.sequence:
             title, expected = "A heartbeat that fails costs the client its partitions", "no callback"
-            yield judge(False, "HBT-17", event, title, expected, event.api)
+            yield check(False, "HBT-17", event, title, expected, event.api)
 
     @after("callback")
     def judge_assigned_view(self, view: ClientView, seen: Seen) -> Findings:
@@ -277,7 +276,7 @@ class Callbacks:
         if "assignment" in event.body:
             told, title = partitions_in(event, "assignment"), f"The listener sees another assignment in {event.api}"
             expected, observed = describe_partitions(view.application.owned), describe_partitions(told)
-            yield judge(told == view.application.owned, "CALLBACK-06", event, title, expected, observed)
+            yield check(told == view.application.owned, "CALLBACK-06", event, title, expected, observed)
 
     # --- JoinGroup, and the end of a call.
 
@@ -291,7 +290,7 @@ class Callbacks:
             return
         assignments = application.assignments if not view.is_installed_doubtful else []
         left = [each for each in assignments if not (application.calls_in_parts and each == application.owned)]
-        if left and view.knowledge.standings[0].phase is Phase.STABLE and not view.foreign_topics:
+        if left and view.knowledge.standings[0].is_stable and not view.foreign_topics:
             title, expected = "A completed rebalance without a callback", "assigned"
             yield check_request(view, False, "CALLBACK-09", operation, title, expected, "none before JoinGroup")
         if view.is_cooperative or not application.has_been_assigned or application.has_ended:
@@ -313,7 +312,7 @@ class Callbacks:
         event, self.early_revocation = self.early_revocation, None
         if event is not None and not operation.body["member_id"] and operation.sent_at - event.time <= AT_ONCE_MS:
             title, partitions = "Partitions of a generation that is over", describe_partitions(partitions_in(event))
-            yield judge(False, "CALLBACK-05", event, title, f"lost: {partitions}", f"revoked: {partitions}")
+            yield check(False, "CALLBACK-05", event, title, f"lost: {partitions}", f"revoked: {partitions}")
 
     @before("result internal")
     def end_command(self, view: ClientView, seen: Seen) -> Findings:
@@ -323,17 +322,12 @@ class Callbacks:
         raised, self.raised = self.raised, None
         if raised is not None:
             title = f"A listener raises in {raised.api}, and the call succeeds"
-            yield judge("error" in event.body, "CALLBACK-12", event, title, "a failure", "success")
+            yield check("error" in event.body, "CALLBACK-12", event, title, "a failure", "success")
         is_told = application.has_been_assigned and application.manual_since is None
         if application.is_ending and event.body.get("error") != UNSUPPORTED and is_told:
             title, expected = "The application is not told that its partitions are gone", "revoked or lost"
             observed = f"it still has {describe_partitions(application.owned)}"
-            yield judge(not application.owned, "CALLBACK-11", event, title, expected, observed)
-
-
-def judge(holds: bool, requirement: str, event: Event, title: str, expected: str, observed: str) -> Finding:
-    """An event keeps a requirement, or else breaks it in this way."""
-    return check(holds, requirement, event.sequence, title, expected, observed)
+            yield check(not application.owned, "CALLBACK-11", event, title, expected, observed)
 
 
 def describe_callback(event: Event) -> str:
@@ -347,7 +341,7 @@ def judge_validity(view: ClientView, event: Event) -> Findings:
     is_known = application.began - latest.time > 2 * view.knowledge.grace and application.is_polling
     if partitions_in(event) and has_no_generation(latest) and is_known:
         title, expected = "An assignment is applied whose generation is over", "JoinGroup"
-        yield judge(False, "MEMBER-30", event, title, expected, describe_callback(event))
+        yield check(False, "MEMBER-30", event, title, expected, describe_callback(event))
 
 
 def judge_commit_before_revocation(view: ClientView, event: Event) -> Findings:
@@ -360,7 +354,7 @@ def judge_commit_before_revocation(view: ClientView, event: Event) -> Findings:
         is_over = since is not None and event.time - since >= view.earliest_timeout
         is_waiting = not is_over and any(event.time - each.sent_at < view.rebalance_timeout for each in commits)
         title, expected = "revoked is called during a commit", "the response to OffsetCommit first"
-        yield judge(not is_waiting, "CALLBACK-07", event, title, expected, "OffsetCommit has no response")
+        yield check(not is_waiting, "CALLBACK-07", event, title, expected, "OffsetCommit has no response")
 
 
 def judge_cooperative_revocation(view: ClientView, event: Event) -> Findings:
@@ -371,17 +365,17 @@ def judge_cooperative_revocation(view: ClientView, event: Event) -> Findings:
         yield build_pass("CALLBACK-04", event.sequence)
     elif not application.assignments:
         title, expected = "Partitions are revoked before JoinGroup", "nothing: the member is cooperative"
-        yield judge(not partitions, "CALLBACK-04", event, title, expected, observed)
+        yield check(not partitions, "CALLBACK-04", event, title, expected, observed)
     else:
         rightly = [application.owned - each for each in application.assignments]
         title, expected = "The wrong partitions are revoked", describe_partitions(rightly[-1])
-        yield judge(partitions in rightly, "COOP-02", event, title, expected, observed)
+        yield check(partitions in rightly, "COOP-02", event, title, expected, observed)
 
 
 def judge_ending_callback(view: ClientView, event: Event) -> Findings:
     """Unsubscribing and closing: a stable member revokes, one whose generation is over has lost its partitions."""
     application, standings, partitions = view.application, view.knowledge.standings, partitions_in(event)
-    is_stable = all(each.phase is Phase.STABLE for each in standings)
+    is_stable = all(each.is_stable for each in standings)
     is_stable &= view.rebalance_told is None and view.exchange_outstanding() is None and not view.may_have_left
     is_stable &= not view.is_unheard(event.time, view.knowledge.grace)
     # It may have closed its connection, and have waited for JoinGroup until then.
@@ -393,9 +387,9 @@ def judge_ending_callback(view: ClientView, event: Event) -> Findings:
     title = "The callback of a client that ends is wrong"
     if is_stable and application.owned:
         is_right = event.api == "revoked" and partitions == application.owned
-        yield judge(is_right, "CALLBACK-11", event, title, f"revoked: {owned}", observed)
+        yield check(is_right, "CALLBACK-11", event, title, f"revoked: {owned}", observed)
     elif application.owned and application.has_lost and is_unstable(view, event.time):
-        yield judge(event.api == "lost", "CALLBACK-11", event, title, f"lost: {owned}", observed)
+        yield check(event.api == "lost", "CALLBACK-11", event, title, f"lost: {owned}", observed)
 
 
 def is_unstable(view: ClientView, time: int) -> bool:

@@ -36,7 +36,8 @@ from fencepost.traces.classic.client import (
 )
 from fencepost.traces.classic.client.messages import MOVED, UNSUPPORTED, error_in
 from fencepost.traces.classic.client.plans import OwnershipHistory
-from fencepost.traces.classic.client.view import EXCHANGE_APIS, ClientView, Knowledge
+from fencepost.traces.classic.client.standings import Knowledge
+from fencepost.traces.classic.client.view import EXCHANGE_APIS, ClientView
 from fencepost.traces.classic.history import StateHistory
 from fencepost.traces.client_judge.judge import Evidence, build_violation
 from fencepost.traces.client_judge.monitors import Findings, Monitor, Monitors, Seen, after, monitors_in
@@ -46,8 +47,6 @@ from fencepost.traces.verdict import PASSING, CheckStatus, TraceVerdict
 
 GROUP_APIS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch"})
 """Requests to the coordinator of a group."""
-MEMBER_APIS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat"})
-"""Requests whose responses start a client's clock of its session anew."""
 SETTLING_MS = 500
 """How long a client that was held up may take to read what came meanwhile."""
 MONITORS = monitors_in(
@@ -118,7 +117,7 @@ class ClassicClient:
                 view.doubtful.pop(event.connection, None)
             view.refused_on = -1
         if "_findings" not in event.body:
-            self._monitors.show_before(view, Seen(event, operation))
+            self._monitors.show("before", view, Seen(event, operation))
         driven.begin_request(view, operation, event)
         view.settle_debts(operation.api, event.sequence)
         if "_findings" not in event.body:
@@ -131,7 +130,7 @@ class ClassicClient:
         if view.doubtful.get(event.connection, event.time) + view.knowledge.grace < event.time:
             del view.doubtful[event.connection]  # it is still open, and in use
         if "_findings" not in event.body:
-            self._monitors.show_after(view, Seen(event, operation))
+            self._monitors.show("after", view, Seen(event, operation))
 
     def on_response(self, operation: Operation, event: Event) -> None:
         """The response left the cluster; on a connection that the cluster has closed it is lost."""
@@ -139,7 +138,7 @@ class ClassicClient:
         if event.connection in view.hung_up:
             self.on_loss(operation, event)
             return
-        self._monitors.show_before(view, Seen(event, operation))
+        self._monitors.show("before", view, Seen(event, operation))
         view.outstanding.pop(operation.handle, None)
         if operation.api == "SyncGroup" and view.has_expired(event.time):
             view.doubtful[event.connection] = event.time
@@ -148,7 +147,7 @@ class ClassicClient:
             RESPONSES[operation.api](view, operation, event)
         if operation.api == "Heartbeat":
             view.debts = view.debts_without("FindCoordinator")
-        if operation.api in MEMBER_APIS and error not in MOVED:
+        if operation.api in (*EXCHANGE_APIS, "Heartbeat") and error not in MOVED:
             view.heard = event.time
         if operation.api == "SyncGroup" and not error:
             view.assigned_at = event.time
@@ -160,12 +159,12 @@ class ClassicClient:
         if error_in(event) in news.ELSEWHERE and operation.api in GROUP_APIS:
             view.doubtful[event.connection] = event.time
             view.refused_on = event.connection if operation.api in EXCHANGE_APIS else view.refused_on
-        self._monitors.show_after(view, Seen(event, operation))
+        self._monitors.show("after", view, Seen(event, operation))
 
     def on_loss(self, operation: Operation, event: Event) -> None:
         """The connection ended before the response."""
         view, seen = self.view, Seen(event, operation, is_loss=True)
-        self._monitors.show_before(view, seen)
+        self._monitors.show("before", view, seen)
         view.outstanding.pop(operation.handle, None)
         if operation.connection == view.coordinator_connection and view.coordinator_lost is None:
             view.coordinator_lost = event.time
@@ -176,7 +175,7 @@ class ClassicClient:
         news.learn_loss(view, operation, event)
         if operation.api in EXCHANGE_APIS:
             view.last_exchange_news = event.sequence
-        self._monitors.show_after(view, seen)
+        self._monitors.show("after", view, seen)
 
     def on_other(self, event: Event) -> None:
         """Something happened beside the client's requests."""
@@ -184,7 +183,7 @@ class ClassicClient:
         is_result = event.kind is Kind.INTERNAL and event.api == "result" and view.application.command is not None
         if view.has_doubled and is_result and event.body.get("error", UNSUPPORTED) != UNSUPPORTED:
             self.evidence.close()
-        self._monitors.show_before(view, seen)
+        self._monitors.show("before", view, seen)
         if event.member == self._label:
             driven.follow_application(view, event)
         if event.kind is Kind.FAULT and event.api == "hangup":
@@ -199,7 +198,7 @@ class ClassicClient:
             driven.learn_written(view, event)
         if event.kind is Kind.INTERNAL and event.api == "program":
             self._follow_program(event)
-        self._monitors.show_after(view, seen)
+        self._monitors.show("after", view, seen)
 
     def _follow_program(self, event: Event) -> None:
         """The program is asked to end, or ends."""
@@ -214,7 +213,7 @@ class ClassicClient:
     def on_end(self, time: int) -> None:
         """The trace ends."""
         self.view.knowledge = self.view.knowledge.settle(time)
-        self._monitors.finish(self.view, time)
+        self._monitors.show("end", self.view, time)
         if self.view.application.held_up is not None:
             self.evidence.drop_remarks()  # most recommendations say how soon something is done
 
@@ -315,15 +314,20 @@ class RecordedMembers:
         """The member that an event is about, None if it is followed by nobody. A message that cannot be read, or that
         somebody else may have sent for the member, ends the following."""
         member = self._members.get(place)
-        if not is_readable(operation, event):
+        if "_findings" in operation.body or "_findings" in event.body or "_size" in event.body:
             self._members.pop(place, None)
             return None
         if operation.api == "OffsetCommit" and not operation.body["member_id"]:
             return None  # of no member
         if member is None:
-            if not begins_membership(operation, event) or (self._owns_group and not self._owns_group(place[1])):
+            is_join = event.kind is Kind.REQUEST and operation.api == "JoinGroup"
+            begins = is_join and operation.body["protocol_type"] == "consumer"
+            if not begins or (self._owns_group and not self._owns_group(place[1])):
                 return None
-            member = self._members[place] = self._follow(operation.member)
+            client = ClassicClient(
+                self._header, operation.member, self.requirements, RECORDED_MONITORS, is_recorded=True
+            )
+            member = self._members[place] = RecordedMember(client)
         elif event.kind is Kind.REQUEST and is_for_others(member, operation):
             del self._members[place]
             return None
@@ -331,11 +335,6 @@ class RecordedMembers:
         if len(self._members) > MAX_MEMBERS:
             self._members.popitem(last=False)
         return member
-
-    def _follow(self, label: str) -> RecordedMember:
-        """Begin to follow a member, of which nothing is known."""
-        client = ClassicClient(self._header, label, self.requirements, RECORDED_MONITORS, is_recorded=True)
-        return RecordedMember(client)
 
     def _forget(self, group: str | None) -> None:
         """Messages are missing: of this group, or of any."""
@@ -356,17 +355,6 @@ class RecordedMembers:
             title = f"{label} in group {group!r}: {violation.title}"
             yield replace(violation, group=group, title=title), tuple(member.events)
         member.known = len(evidence.violations)
-
-
-def is_readable(operation: Operation, event: Event) -> bool:
-    """Whether the message was decoded without findings."""
-    return "_findings" not in operation.body and "_findings" not in event.body and "_size" not in event.body
-
-
-def begins_membership(operation: Operation, event: Event) -> bool:
-    """Whether a consumer joins a group."""
-    is_join = event.kind is Kind.REQUEST and operation.api == "JoinGroup"
-    return is_join and operation.body["protocol_type"] == "consumer"
 
 
 def is_for_others(member: RecordedMember, operation: Operation) -> bool:

@@ -23,7 +23,6 @@ from fencepost.traces.classic.client.view import (
     MIN_PATIENCE_MS,
     ClientView,
     Debt,
-    Phase,
     blame_request,
     check_request,
     is_reset,
@@ -410,7 +409,10 @@ class Commits:
         elif not errors and name_of_error(event) in FAILED_COMMITS:
             yield from judge_refused_commit(view, event)
         elif not errors and not is_done and application.passing.get("FindCoordinator"):
-            yield from judge_commit_without_coordinator(view, event)
+            waited, title = event.time - application.began, "A commit is given up since a lookup failed"
+            expected, observed = f"further lookups, for {MIN_PATIENCE_MS} ms or more", f"a failure after {waited} ms"
+            if view.knowledge.latest.is_stable and application.owned:
+                yield check(waited >= MIN_PATIENCE_MS, "MCOMMIT-14", event, title, expected, observed)
         elif not errors and is_done and joining is None:
             yield from self.judge_unsent(view, event)
 
@@ -418,7 +420,7 @@ class Commits:
         """A commit succeeds though nothing was sent: everything that was returned is committed already."""
         application, is_manual = view.application, view.application.manual_since is not None
         is_open = any(each.api == "OffsetCommit" for each in view.outstanding.values())
-        if is_open or self.is_doubtful or not (is_manual or view.knowledge.latest.phase is Phase.STABLE):
+        if is_open or self.is_doubtful or not (is_manual or view.knowledge.latest.is_stable):
             return
         known = application.owned & application.positions.keys()
         left = {each for each in known if self.committed.get(each, -1) < application.positions[each]}
@@ -587,14 +589,6 @@ def judge_manual_commit(view: ClientView, operation: Operation) -> Findings:
     is_nobody = generation == NO_GENERATION and not body["member_id"] and instance is None
     if is_nobody or operation.sent_at > since + view.knowledge.grace:
         yield check_request(view, is_nobody, "MCOMMIT-12", operation, title, expected, observed)
-
-
-def judge_commit_without_coordinator(view: ClientView, event: Event) -> Findings:
-    """A commit of a stable member that was not sent fails: its coordinator could not be found for long."""
-    if view.knowledge.latest.phase is Phase.STABLE and view.application.owned:
-        waited, title = event.time - view.application.began, "A commit is given up since a lookup failed"
-        expected, observed = f"further lookups, for {MIN_PATIENCE_MS} ms or more", f"a failure after {waited} ms"
-        yield check(waited >= MIN_PATIENCE_MS, "MCOMMIT-14", event.sequence, title, expected, observed)
 
 
 def judge_refused_commit(view: ClientView, event: Event) -> Findings:

@@ -16,7 +16,7 @@ from fencepost.traces.classic.client.messages import (
     fetched_partitions,
     read_partition,
 )
-from fencepost.traces.classic.client.view import POSITION_APIS, ClientView, Phase
+from fencepost.traces.classic.client.view import POSITION_APIS, ClientView
 from fencepost.traces.client_judge.judge import build_violation
 from fencepost.traces.client_judge.monitors import (
     Finding,
@@ -435,7 +435,7 @@ class Draining:
 def is_quiet(view: ClientView) -> bool:
     """Whether the client is stable, has called back, and was told of nothing that disturbs its buffers."""
     is_told = view.rebalance_told is not None or view.growth is not None or bool(view.debts)
-    is_stable = view.knowledge.latest.phase is Phase.STABLE and view.exchange_outstanding() is None
+    is_stable = view.knowledge.latest.is_stable and view.exchange_outstanding() is None
     if not is_stable or is_told:
         return False
     return view.application.is_driven and not view.application.assignments
@@ -462,7 +462,7 @@ def is_cut_off(view: ClientView, end: int) -> bool:
 def is_held_up(view: ClientView, end: int) -> bool:
     """Whether something keeps the client from its work: it joins, it waits for a response, it has just found its
     coordinator, it is not polled, polls fail, or its subscription is over."""
-    if any(each.phase is not Phase.STABLE for each in view.knowledge.standings) or view.rebalance_told is not None:
+    if any(not each.is_stable for each in view.knowledge.standings) or view.rebalance_told is not None:
         return True
     if is_cut_off(view, end):
         return True

@@ -8,7 +8,8 @@ from fencepost.traces.classic.client.application import Application
 from fencepost.traces.classic.client.messages import UNSUPPORTED, error_in, out_of_range, partitions_in, read_committed
 from fencepost.traces.classic.client.news import subscribed_topics
 from fencepost.traces.classic.client.refusals import RETRIED, refusal_in
-from fencepost.traces.classic.client.view import SLOW_MS, ClientView, Debt, Standing, has_no_generation
+from fencepost.traces.classic.client.standings import Standing
+from fencepost.traces.classic.client.view import SLOW_MS, ClientView, Debt, has_no_generation
 from fencepost.traces.events import Event, Kind, Operation
 
 
@@ -89,7 +90,7 @@ def begin_command(view: ClientView, application: Application, event: Event) -> N
     if application.idle_since is not None and view.join is not None:
         if view.stops_silently(event.time):
             news = "its application did not poll"
-            standing = Standing("", requirement="HBT-08", news=news, sequence=event.sequence, time=event.time)
+            standing = Standing(requirement="HBT-08", news=news, sequence=event.sequence, time=event.time)
             view.leave_silently(standing)
         elif application.has_interval and application.unpolled_time(event.time) > view.earliest_timeout:
             view.may_have_left = True
@@ -151,7 +152,7 @@ def end_membership(view: ClientView, application: Application, command: Mapping[
         if view.instance is not None or (application.began_without_coordinator and view.left is None):
             # It leaves without a request: it need not send one, or knows nobody to send it to.
             news = "it unsubscribed"
-            view.leave_silently(Standing(None, news=news, sequence=event.sequence, time=event.time))
+            view.leave_silently(Standing(is_certain=False, news=news, sequence=event.sequence, time=event.time))
             view.has_left_silently = True
         if application.manual_since is not None:
             application.manual_since, application.owned = None, frozenset()
@@ -211,7 +212,7 @@ def end_request(view: ClientView, operation: Operation, event: Event) -> None:
         requirement, news = "HBT-08", "it left, since the application did not poll"
         if not application.has_interval:
             requirement, news = "", "it left by itself"
-        standing = Standing("", requirement=requirement, news=news, sequence=event.sequence, time=event.time)
+        standing = Standing(requirement=requirement, news=news, sequence=event.sequence, time=event.time)
         view.knowledge = view.knowledge.learn(standing).show(event.sequence)
 
 

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
+from fencepost.model.classic.member.member import MemberState
 from fencepost.model.errors import Error
 from fencepost.traces.classic.client.messages import is_found
-from fencepost.traces.classic.client.view import PARKED_MS, SLOW_MS, ClientView, Phase, blame_request, check_request
+from fencepost.traces.classic.client.view import PARKED_MS, SLOW_MS, ClientView, blame_request, check_request
 from fencepost.traces.client_judge.judge import build_violation
 from fencepost.traces.client_judge.monitors import Findings, Seen, after, at_end, before, build_pass, check
 from fencepost.traces.events import Event, Operation
@@ -52,7 +53,7 @@ class Heartbeats:
         if standing is None or view.is_joining(operation):
             return
         self.has_sign_while_waiting = True
-        if standing.phase is Phase.JOINED:
+        if standing.member.state == MemberState.COMPLETING_REBALANCE:
             yield build_pass("HBT-03", sequence)
         if latest.requirement == "MEMBER-14" and latest.generation == standing.generation:
             yield build_pass("MEMBER-14", sequence)
@@ -141,7 +142,7 @@ class Heartbeats:
     @before("callback")
     def judge_slow_callback(self, view: ClientView, seen: Seen) -> Findings:
         """Something happens in the application: a slow callback is over by then (HBT-12)."""
-        if view.slow_callback is not None and view.knowledge.latest.phase is Phase.STABLE:
+        if view.slow_callback is not None and view.knowledge.latest.is_stable:
             begun, takes = view.slow_callback
             if takes < view.earliest_timeout and seen.event.time - begun >= takes:
                 silence = seen.event.time - max(self.last, begun)
@@ -260,7 +261,7 @@ def judge_idleness(view: ClientView, time: int) -> Findings:
     application = view.application
     since = max(application.idle_since or 0, view.exchange.time if view.exchange is not None else 0)
     idle = 0 if application.idle_since is None else time - since
-    is_member = view.knowledge.latest.phase is Phase.STABLE and view.left is None and view.instance is None
+    is_member = view.knowledge.latest.is_stable and view.left is None and view.instance is None
     is_member &= application.has_interval and not view.is_ending and view.join is not None
     limit = view.rebalance_timeout + LEAVING_MS
     # LeaveGroup waits for another connection, which some make in a poll alone; one that stays sends heartbeats.

@@ -19,7 +19,6 @@ from fencepost.traces.classic.client.messages import (
 from fencepost.traces.classic.client.view import (
     ClientView,
     Exchange,
-    Phase,
     blame_request,
     check_request,
     is_cooperative,
@@ -162,7 +161,7 @@ def judge_first_sync(view: ClientView, operation: Operation, exchange: Exchange,
 def judge_growth_of_follower(view: ClientView, seen: Seen) -> Findings:
     """A follower does not join again because a topic has grown (MEMBER-21)."""
     latest, exchange, growth = view.knowledge.latest, view.exchange, view.growth
-    if growth is None or exchange is None or exchange.leads or latest.phase is not Phase.STABLE:
+    if growth is None or exchange is None or exchange.leads or not latest.is_stable:
         return
     if latest.member_id is None or view.may_have_left or view.has_unread_subscription:
         return  # there is another reason
@@ -179,7 +178,7 @@ def judge_reason_to_join(view: ClientView, seen: Seen) -> Findings:
     exchange, latest, application = view.exchange, view.knowledge.latest, view.application
     if not view.is_cooperative or exchange is None or not exchange.is_synced or exchange.has_failed:
         return
-    is_at_rest = latest.phase is Phase.STABLE and not latest.requirement and not view.given_up
+    is_at_rest = latest.is_stable and not latest.requirement and not view.given_up
     is_asked = bool(view.debts) or view.rebalance_told is not None or view.growth is not None or view.is_ending
     is_asked |= view.has_outgrown or view.join is not exchange.operation  # a JoinGroup that failed is repeated
     is_asked |= application.wanted is not None or bool(application.pattern)

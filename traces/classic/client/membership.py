@@ -15,14 +15,8 @@ from fencepost.traces.classic.client.messages import (
     generation_in,
 )
 from fencepost.traces.classic.client.news import RESETS
-from fencepost.traces.classic.client.view import (
-    MIN_PATIENCE_MS,
-    ClientView,
-    Debt,
-    Standing,
-    blame_request,
-    check_request,
-)
+from fencepost.traces.classic.client.standings import Standing
+from fencepost.traces.classic.client.view import MIN_PATIENCE_MS, ClientView, Debt, blame_request, check_request
 from fencepost.traces.client_judge.judge import build_violation
 from fencepost.traces.client_judge.monitors import (
     Finding,

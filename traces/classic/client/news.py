@@ -8,7 +8,10 @@ from typing import Any
 
 from fencepost.model.assignors.consumer_protocol import NEWEST_VERSION, ConsumerProtocolError, decode_assignment
 from fencepost.model.assignors.group import TopicPartition
+from fencepost.model.classic.catalogue.client import MEMBER_RULES
+from fencepost.model.classic.member.member import MemberState, MemberStep
 from fencepost.model.errors import Error
+from fencepost.model.frozen import evolve
 from fencepost.traces.classic.client.messages import (
     MOVED,
     NO_GENERATION,
@@ -21,15 +24,8 @@ from fencepost.traces.classic.client.messages import (
     protocols_in,
     read_subscriptions,
 )
-from fencepost.traces.classic.client.view import (
-    EXCHANGE_APIS,
-    ClientView,
-    Debt,
-    Exchange,
-    Phase,
-    Standing,
-    read_at_join,
-)
+from fencepost.traces.classic.client.standings import LOST, Standing
+from fencepost.traces.classic.client.view import EXCHANGE_APIS, ClientView, Debt, Exchange, read_at_join
 from fencepost.traces.events import Event, Operation
 
 # --- Metadata that tells how many partitions topics have, and the plans that a leader owes when topics grow.
@@ -41,7 +37,6 @@ def learn_metadata(view: ClientView, operation: Operation, event: Event) -> None
     if any(view.topics.get(topic) != count for topic, count in told.items()):
         view.former_topics.append((event.time, dict(view.topics)))
     view.topics.update(told)
-    view.told_topics = frozenset(told)
     rows = event.body.get("topics") or ()
     for topic in rows:
         for one in topic["partitions"]:
@@ -58,11 +53,11 @@ def learn_metadata(view: ClientView, operation: Operation, event: Event) -> None
     if is_subscribed:
         view.told_at = event.sequence, event.time
     if exchange is not None:
-        exchange.told_first = exchange.told_first if exchange.metadata else view.told_topics
+        exchange.told_first = exchange.told_first if exchange.metadata else frozenset(told)
         exchange.metadata += 1
         exchange.has_metadata |= is_subscribed
     grown = grown_topics(view, told)
-    if not grown or exchange is None or latest.phase is not Phase.STABLE:
+    if not grown or exchange is None or not latest.is_stable:
         return
     view.growth = event
     news = f"Metadata told the partitions of {', '.join(grown)}"
@@ -159,7 +154,7 @@ def take_leave(view: ClientView, operation: Operation, event: Event) -> None:
         view.exchange.is_excused = True
     view.debts = view.debts_without("JoinGroup")
     view.last_sign = view.installed = None
-    standing = Standing(None, news="it left the group", sequence=event.sequence, time=event.time)
+    standing = Standing(is_certain=False, news="it left the group", sequence=event.sequence, time=event.time)
     view.knowledge = view.knowledge = view.knowledge.learn(standing).show(event.sequence)
 
 
@@ -181,8 +176,6 @@ ELSEWHERE = frozenset({Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE, E
 """Errors after which a client may close its connection, whatever else is to come on it."""
 MAY_REJOIN = MOVED | {Error.REBALANCE_IN_PROGRESS}
 """Errors of JoinGroup that cost no member id."""
-GENERATION_OVER = frozenset({Error.ILLEGAL_GENERATION, Error.UNKNOWN_MEMBER_ID})
-"""What a commit of a generation is told that is over."""
 RESETS = frozenset({"MEMBER-12", "MEMBER-13"})
 """The requirements that say that a generation is over."""
 FENCED = "HBT-10"
@@ -196,13 +189,14 @@ OVER: Mapping[int, str] = MappingProxyType(
 def learn_join(view: ClientView, operation: Operation, event: Event) -> None:
     """The response to JoinGroup."""
     body, error = event.body, event.body.get("error_code", 0)
-    sent, news = operation.body["member_id"], describe_news(operation, event)
-    before = replace(view.knowledge.latest, member_id=sent)
+    news = describe_news(operation, event)
+    before = view.knowledge.latest.as_sent(operation)
+    step = before.reads(operation, event)
     is_reset_late = before.requirement in RESETS | {FENCED} and may_be_read_after(view, before, operation)
     if error in MAY_REJOIN and is_reset_late:
-        before = replace(before, member_id=None)
+        before = before.unsure()
     if error != Error.NONE and event.connection in view.doubtful:
-        learn(view, replace(before, member_id=None), "", news, event)
+        learn(view, before.unsure(), "", news, event)
     elif error == Error.NONE:
         member, generation = body["member_id"], body["generation_id"]
         leads = body["leader"] == member
@@ -212,30 +206,29 @@ def learn_join(view: ClientView, operation: Operation, event: Event) -> None:
         view.exchange.is_excused = event.connection in view.doubtful
         sequence, time = view.told_at  # on another connection it may be read after this
         view.exchange.has_metadata = sequence >= operation.handle and event.time - time <= view.knowledge.grace
-        standing = Standing(member, generation, Phase.JOINED, before.assignment)
+        standing = replace(before, member=step.member)
         view.exchange.skips = bool(body.get("skip_assignment"))
         view.exchange.is_late = view.has_left
         if is_reset_late:
             view.exchange.is_excused = True  # a late error has reset the client while it joined: it drops the response
-            view.exchange.is_reset = has_read_reset(view, operation, event.time)
-            standing = replace(standing, member_id=None)
+            is_read = event.time - before.time > view.knowledge.grace
+            view.exchange.is_reset = before.requirement == "MEMBER-13" and bool(before.member_id) and is_read
+            standing = standing.unsure()
         if is_contradicting(body):
             view.exchange.is_excused = True
-            standing = replace(before, member_id=None)
+            standing = before.unsure()
         if view.exchange.is_late:
             view.exchange.is_excused = True
         else:
             learn(view, standing, "", news, event)
-    elif error == Error.MEMBER_ID_REQUIRED:
-        learn_reset(view, body["member_id"], "MEMBER-05", news, event)
-    elif error == Error.UNKNOWN_MEMBER_ID:
-        learn_reset(view, None if is_reset_late else "", "MEMBER-13", news, event)
+    elif step.rule in LOST:
+        learn_reset(view, step, news, event, is_certain=not is_reset_late or error == Error.MEMBER_ID_REQUIRED)
     elif error == Error.REBALANCE_IN_PROGRESS:
         learn(view, before, "MEMBER-34", news, event, owes=True)
     elif error in MOVED:
         learn(view, before, "MEMBER-14", news, event, owes=True)
     else:
-        learn(view, replace(before, member_id=None), "", news, event)
+        learn(view, before.unsure(), "", news, event)
 
 
 def may_be_read_after(view: ClientView, standing: Standing, operation: Operation) -> bool:
@@ -249,12 +242,6 @@ def may_be_read_after(view: ClientView, standing: Standing, operation: Operation
     return was_under_way or standing.sequence >= operation.handle
 
 
-def has_read_reset(view: ClientView, operation: Operation, time: int) -> bool:
-    """Whether a client has certainly lost its id since it sent this JoinGroup, which still carries that."""
-    latest, sent = view.knowledge.latest, operation.body["member_id"]
-    return latest.requirement == "MEMBER-13" and bool(sent) and time - latest.time > view.knowledge.grace
-
-
 def is_of_another_plan(view: ClientView, body: Mapping[str, Any]) -> bool:
     """Whether a response to SyncGroup has another protocol type, or another protocol, than JoinGroup brought."""
     protocol = view.exchange.protocol if view.exchange is not None else None
@@ -264,36 +251,36 @@ def is_of_another_plan(view: ClientView, body: Mapping[str, Any]) -> bool:
 def learn_sync(view: ClientView, operation: Operation, event: Event) -> None:
     """The response to SyncGroup."""
     error, news = event.body.get("error_code", 0), describe_news(operation, event)
-    before = replace(view.knowledge.latest, member_id=operation.body["member_id"])
+    before = view.knowledge.latest.as_sent(operation)
+    step = before.reads(operation, event)
     if view.exchange is not None and error != Error.NONE:
         view.exchange.has_failed = True
     if error == Error.NONE and view.exchange is not None and view.has_left:
         view.exchange.is_unapplied = True
     elif error != Error.NONE and event.connection in view.doubtful:
         view.is_installed_doubtful = True
-        learn(view, replace(before, member_id=None), "", news, event)
+        learn(view, before.unsure(), "", news, event)
     elif error == Error.NONE:
         if view.exchange is not None and is_contradicting(view.exchange.operation.response or {}):
-            before = replace(before, generation=view.exchange.generation)  # it has not heeded that (MEMBER-31)
-        learn_assignment(view, before, event, news)
+            generation = view.exchange.generation  # it has not heeded that (MEMBER-31)
+            step = replace(step, member=evolve(step.member, generation=generation))
+        learn_assignment(view, before, replace(before, member=step.member), event, news)
     elif error == Error.REBALANCE_IN_PROGRESS:
         learn(view, before, "MEMBER-11", news, event, owes=True)
-    elif error == Error.ILLEGAL_GENERATION:
-        learn_reset(view, operation.body["member_id"], "MEMBER-12", news, event)
-    elif error == Error.UNKNOWN_MEMBER_ID:
-        learn_reset(view, "", "MEMBER-13", news, event)
+    elif step.rule in LOST:
+        learn_reset(view, step, news, event)
     elif error in MOVED:
         learn(view, before, "MEMBER-14", news, event, owes=True)
     else:
-        learn(view, replace(before, member_id=None), "", news, event)
+        learn(view, before.unsure(), "", news, event)
 
 
-def learn_assignment(view: ClientView, before: Standing, event: Event, news: str) -> None:
+def learn_assignment(view: ClientView, before: Standing, after: Standing, event: Event, news: str) -> None:
     """SyncGroup brings an assignment: one outside the subscription is not to be applied."""
     try:
         assignment = frozenset(decode_assignment(event.body.get("assignment") or b""))
     except ConsumerProtocolError:
-        learn(view, replace(before, member_id=None), "", news, event)
+        learn(view, before.unsure(), "", news, event)
         return
     subscribed = subscribed_topics(view)
     unknown = {topic for topic, _ in assignment} - (set() if view.has_unread_subscription else subscribed)
@@ -302,32 +289,30 @@ def learn_assignment(view: ClientView, before: Standing, event: Event, news: str
         known = {topic for each in (*view.knowledge.former, *view.knowledge.standings) for topic, _ in each.assignment}
         is_doubtful, foreign = bool(known) and not known.issuperset(foreign), []
         if is_doubtful:
-            learn_doubtful_assignment(view, before, assignment, event, news)
+            learn_doubtful_assignment(view, after, assignment, event, news)
             return
     if foreign:
         view.foreign_topics |= set(foreign)
         if not view.is_cooperative:  # a cooperative member has what it had before
-            view.installed, before = None, replace(before, assignment=assignment)
-        applied = replace(before, phase=Phase.STABLE)
-        learn(view, applied, "MEMBER-20", f"{news} with {', '.join(foreign)}", event, owes=True)
+            view.installed, after = None, replace(after, assignment=assignment)
+        learn(view, after, "MEMBER-20", f"{news} with {', '.join(foreign)}", event, owes=True)
         return
     version = int.from_bytes((event.body.get("assignment") or bytes(2))[:2], signed=True)
     view.has_newer_assignment = version > NEWEST_VERSION
     view.rounds += 1
     if event.connection in view.doubtful or is_refused(view, assignment) or is_of_another_plan(view, event.body):
-        learn_doubtful_assignment(view, before, assignment, event, news)
+        learn_doubtful_assignment(view, after, assignment, event, news)
         return
     # What it has unsubscribed from it has given up before JoinGroup (CALLBACK-04).
     lost = {each for each in (view.installed or frozenset()) - assignment if each[0] in subscribed}
     previous = view.installed or frozenset()
     view.is_installed_doubtful = False
     view.given_up = previous - assignment if view.is_cooperative else frozenset()
-    view.installed, view.installed_generation = assignment, before.generation
+    view.installed, view.installed_generation = assignment, after.generation
     view.last_sign = event.time
     if view.exchange is not None:
         view.installed_protocol = view.exchange.protocol
-    stable = replace(before, phase=Phase.STABLE, assignment=assignment)
-    learn(view, stable, "", news, event)
+    learn(view, replace(after, assignment=assignment), "", news, event)
     learn_growth_of_plan(view, subscribed, event)
     if view.is_cooperative and lost:
         told = f"{news} without {describe_partitions(lost)}"
@@ -341,7 +326,7 @@ def is_refused(view: ClientView, assignment: frozenset[TopicPartition]) -> bool:
 
 
 def learn_doubtful_assignment(
-    view: ClientView, before: Standing, assignment: frozenset[TopicPartition], event: Event, news: str
+    view: ClientView, after: Standing, assignment: frozenset[TopicPartition], event: Event, news: str
 ) -> None:
     """An assignment comes that the client may not read or apply: it has that, or what it had before."""
     view.is_installed_doubtful, view.installed = True, None
@@ -349,8 +334,7 @@ def learn_doubtful_assignment(
         view.application.assignments.append(assignment)
     if view.exchange is not None:
         view.exchange.is_excused = view.exchange.has_failed = True
-    either = replace(before, phase=Phase.STABLE, assignment=before.assignment | assignment)
-    learn(view, either, "", news, event)
+    learn(view, replace(after, assignment=after.assignment | assignment), "", news, event)
 
 
 def learn_of_membership(view: ClientView, operation: Operation, event: Event) -> None:
@@ -364,26 +348,30 @@ def learn_of_membership(view: ClientView, operation: Operation, event: Event) ->
         view.told_as_nobody = event.sequence
     is_unsure = latest.member_id is None and sent[1] == latest.generation != NO_GENERATION
     if error in OVER and (is_unsure or event.connection in view.doubtful):
-        learn_doubtful_end(view, OVER[error], news, event)
+        view.is_installed_doubtful = True  # the client may have closed the connection that it comes on
+        if view.exchange is not None:
+            view.exchange.is_excused = True
+        out = evolve(latest.member, state=MemberState.UNJOINED)
+        learn(view, replace(latest.unsure(), member=out), OVER[error], news, event)
         return
-    if sent != (latest.member_id, latest.generation):
+    if not latest.is_current(operation):
         is_over = latest.generation == NO_GENERATION
-        resets = error == Error.UNKNOWN_MEMBER_ID or (error in GENERATION_OVER and not is_over)
+        resets = error == Error.UNKNOWN_MEMBER_ID or (error == Error.ILLEGAL_GENERATION and not is_over)
         if operation.api == "OffsetCommit" and resets:
             view.is_installed_doubtful |= not is_over  # it may be reset by a commit of an older generation
             if view.exchange is not None:
                 view.exchange.is_excused = True
-            learn(view, replace(latest, member_id=None), latest.requirement if is_over else "", news, event)
+            learn(view, latest.unsure(), latest.requirement if is_over else "", news, event)
         elif sent[0] == latest.member_id and is_overtaking(view, error, event.time):
-            learn(view, replace(latest, member_id=None), latest.requirement, news, event)
+            learn(view, latest.unsure(), latest.requirement, news, event)
         elif is_first_read(view, operation, error):
-            again = latest if sent[1] != NO_GENERATION else replace(latest, member_id=None)
+            again = latest if sent[1] != NO_GENERATION else latest.unsure()
             learn(view, again, latest.requirement, news, event)
         return
     if view.exchange is not None:
         view.exchange.is_excused = True
     if error == Error.REBALANCE_IN_PROGRESS:
-        if latest.phase is Phase.STABLE and view.exchange_outstanding() is None:
+        if latest.is_stable and view.exchange_outstanding() is None:
             has_kept_all = view.is_cooperative and view.rounds > 1 and not view.given_up
             requirement = "COOP-13" if has_kept_all else "MEMBER-10"
             requirement = requirement if operation.api == "Heartbeat" else "MCOMMIT-09"
@@ -392,25 +380,17 @@ def learn_of_membership(view: ClientView, operation: Operation, event: Event) ->
             is_certain = not is_joining and event.connection not in view.doubtful
             learn(view, latest, requirement, news, event, owes=is_certain)
             view.rebalance_told = event.time
-    elif error == Error.ILLEGAL_GENERATION:
-        learn_reset(view, str(latest.member_id), "MEMBER-12", news, event)
-        if is_completing(view, latest, event.time):  # whoever is in the middle of that may lose the id as well
-            view.knowledge = view.knowledge.learn(replace(view.knowledge.latest, member_id=None))
-    elif error == Error.UNKNOWN_MEMBER_ID:
-        learn_reset(view, "", "MEMBER-13", news, event)
+    elif (step := latest.reads(operation, event)).rule in LOST:
+        learn_reset(view, step, news, event)
+        is_done = not view.application.assignments and event.time - latest.time > view.knowledge.grace
+        if error == Error.ILLEGAL_GENERATION and latest.is_stable and not is_done:
+            # Whoever is at work still on its last assignment may lose the id as well (member.md 1.2).
+            view.knowledge = view.knowledge.learn(view.knowledge.latest.unsure())
     elif error in MOVED:
         learn(view, latest, "MEMBER-14", news, event)
     elif error == Error.FENCED_INSTANCE_ID and operation.api == "Heartbeat":
         view.installed, view.is_installed_doubtful = None, True
-        learn(view, replace(latest, member_id=None), FENCED, news, event)
-
-
-def learn_doubtful_end(view: ClientView, requirement: str, news: str, event: Event) -> None:
-    """An error comes after which the generation is over, on a connection that the client may have closed."""
-    latest, view.is_installed_doubtful = view.knowledge.latest, True
-    if view.exchange is not None:
-        view.exchange.is_excused = True
-    learn(view, replace(latest, member_id=None, phase=Phase.OUT), requirement, news, event)
+        learn(view, latest.unsure(), FENCED, news, event)
 
 
 def is_overtaking(view: ClientView, error: int, time: int) -> bool:
@@ -430,18 +410,12 @@ def is_first_read(view: ClientView, operation: Operation, error: int) -> bool:
     return requirement == latest.requirement or generation_in(operation) == NO_GENERATION
 
 
-def is_completing(view: ClientView, latest: Standing, time: int) -> bool:
-    """Whether the client may be at work still on the assignment that it was told last (member.md 1.2)."""
-    has_called = not view.application.assignments
-    return latest.phase is Phase.STABLE and not (has_called and time - latest.time > view.knowledge.grace)
-
-
 def doubt_assignment(view: ClientView, event: Event) -> None:
     """A connection ends: the response to SyncGroup that left on it a moment ago, and that the application has not been
     told of, may never be read."""
     latest, application = view.knowledge.latest, view.application
     is_told = not application.assignments
-    if is_told or latest.phase is not Phase.STABLE or event.connection != view.coordinator_connection:
+    if is_told or not latest.is_stable or event.connection != view.coordinator_connection:
         return
     if event.time - latest.time <= view.knowledge.grace:
         view.installed, view.is_installed_doubtful = None, True
@@ -461,7 +435,7 @@ def learn_loss(view: ClientView, operation: Operation, event: Event) -> None:
         view.exchange.has_failed |= operation.api == "SyncGroup"
     if operation.api == "JoinGroup":
         is_reset_late = latest.requirement in RESETS and may_be_read_after(view, latest, operation)
-        latest = replace(latest, member_id=None if is_reset_late else operation.body["member_id"])
+        latest = latest.unsure() if is_reset_late else latest.as_sent(operation)
     if operation.api in ("JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit"):
         is_exchange = operation.api in EXCHANGE_APIS
         learn(view, latest, "MEMBER-14", f"the connection of its {operation.api} was closed", event, owes=is_exchange)
@@ -490,12 +464,14 @@ def learn_offsets(view: ClientView, operation: Operation, event: Event) -> None:
         view.owe(Debt("MCOMMIT-20", "OffsetFetch", event.time, event.sequence, news))
 
 
-def learn_reset(view: ClientView, member_id: str | None, requirement: str, news: str, event: Event) -> None:
-    """The generation is over; the next JoinGroup carries this member id, or either if it is None."""
+def learn_reset(view: ClientView, step: MemberStep, news: str, event: Event, *, is_certain: bool = True) -> None:
+    """The generation is over: the next JoinGroup carries the id that the proved member has, or any if that is not
+    certain."""
     view.installed = None
     view.is_installed_doubtful = False
     view.last_sign = None
-    learn(view, Standing(member_id, NO_GENERATION), requirement, news, event, owes=True)
+    requirement = MEMBER_RULES[step.rule].requirements[0]
+    learn(view, Standing(step.member, is_certain), requirement, news, event, owes=True)
 
 
 # --- Members of which only the requests to the coordinator are known.
@@ -515,5 +491,5 @@ def end_recorded_response(view: ClientView, operation: Operation) -> None:
     """A response to a recorded member was passed on; Metadata may have come on another connection."""
     if operation.api == "JoinGroup" and view.exchange is not None:
         view.exchange.has_metadata = True
-    is_stable = operation.api == "SyncGroup" and view.knowledge.latest.phase is Phase.STABLE
+    is_stable = operation.api == "SyncGroup" and view.knowledge.latest.is_stable
     view.is_installed_doubtful |= is_stable and view.installed is None

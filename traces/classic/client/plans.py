@@ -446,7 +446,7 @@ class OwnershipHistory:
         """SyncGroup brings an assignment; one that is none of Kafka's consumers' counts as nothing."""
         yield from self._end(group, member, event.time, OwnershipEnd.REASSIGNED)
         try:
-            assigned = decode_assignment(as_bytes(event.body.get("assignment")))
+            assigned = decode_assignment(event.body.get("assignment") or b"")
         except ConsumerProtocolError:
             return
         if assigned:
@@ -470,8 +470,3 @@ class OwnershipHistory:
         for name in [name for name in self.owners if group in (None, name)]:
             for member in list(self.owners.get(name, ())):
                 yield from self._end(name, member, self.time, end)
-
-
-def as_bytes(value: object) -> bytes:
-    """The bytes of a field, b"" if it has none."""
-    return value if isinstance(value, bytes) else b""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from fencepost.model.assignors.group import TopicPartition
 from fencepost.model.classic.messages import topic_of
 from fencepost.traces.classic.client.messages import describe_partitions, fetched_partitions
-from fencepost.traces.classic.client.view import PARKED_MS, ClientView, Phase, blame_request, check_request
+from fencepost.traces.classic.client.view import PARKED_MS, ClientView, blame_request, check_request
 from fencepost.traces.client_judge.monitors import Findings, Seen, after, before, build_pass, check
 
 
@@ -36,7 +36,7 @@ class Records:
             yield blame_request("MEMBER-20", operation, title, expected, describe_partitions(wanted))
         elif view.knowledge.latest.requirement == "MEMBER-20":
             return  # whatever it does with an assignment that it must not apply
-        elif not is_new and all(standing.phase is Phase.STABLE for standing in view.knowledge.standings):
+        elif not is_new and all(standing.is_stable for standing in view.knowledge.standings):
             # On a new connection it may have waited since before the assignment.
             allowed = view.knowledge.allowed_partitions()
             title, expected = "Fetch of a partition that is not assigned", describe_partitions(allowed)

@@ -20,7 +20,7 @@ from fencepost.traces.classic.client.messages import (
     read_bounds,
     read_committed,
 )
-from fencepost.traces.classic.client.view import ClientView, Phase, has_own_reason_to_join
+from fencepost.traces.classic.client.view import ClientView, has_own_reason_to_join
 from fencepost.traces.client_judge.judge import build_violation
 from fencepost.traces.client_judge.monitors import (
     Finding,
@@ -162,7 +162,7 @@ def build_reset(operation: Operation, partition: TopicPartition, offset: int, co
 def joins_for(view: ClientView, sequence: int) -> bool:
     """Whether a JoinGroup has no other reason than the event with this sequence number."""
     latest = view.knowledge.latest
-    is_at_rest = latest.phase is Phase.STABLE and not latest.requirement and latest.sequence <= sequence
+    is_at_rest = latest.is_stable and not latest.requirement and latest.sequence <= sequence
     return is_at_rest and not has_own_reason_to_join(view)
 
 

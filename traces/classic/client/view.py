@@ -1,111 +1,15 @@
 """The state of a client that is followed: its knowledge, its open requests and its debts."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from enum import Enum, auto
-from typing import Self
+from dataclasses import dataclass, field
 
 from fencepost.model.assignors.group import Subscription, TopicPartition
 from fencepost.traces.classic.client.application import Application
 from fencepost.traces.classic.client.messages import NO_GENERATION, fetched_partitions, generation_in
+from fencepost.traces.classic.client.standings import Knowledge, Standing
 from fencepost.traces.client_judge.judge import build_violation
 from fencepost.traces.client_judge.monitors import Finding, Seen, check
 from fencepost.traces.events import Event, Operation
-
-# --- The knowledge of a client of its membership: a standing after each piece of news, and those that it may have by
-# now.
-#
-# News is a response that has left the cluster. It may be on its way for as long as the grace of the trace: until then,
-# the client may act by it or by what it knew before. A request that only fits later news shows that it has arrived.
-# For all requests but JoinGroup, which a client sends because of some news, it takes a sign besides that the client
-# was not held up meanwhile.
-
-
-class Phase(Enum):
-    """How far a client is with its membership."""
-
-    OUT = auto()
-    """In no group, or thrown out."""
-    JOINED = auto()
-    """Told a generation, not yet an assignment."""
-    STABLE = auto()
-    """Told an assignment."""
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """A membership as a client knows it after some news.
-
-    The next JoinGroup carries `member_id`, whatever it likes if that is None; `requirement` says so, "" if none does.
-    `sequence` and `time` are those of the news, and `news` tells it in words.
-    """
-
-    member_id: str | None
-    generation: int = NO_GENERATION
-    phase: Phase = Phase.OUT
-    assignment: frozenset[TopicPartition] = frozenset()
-    requirement: str = ""
-    news: str = "it has just started"
-    sequence: int = 0
-    time: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Knowledge:
-    """The standings of a client in the order of the news, as far as they still matter. `grace` in milliseconds."""
-
-    grace: int
-    standings: tuple[Standing, ...] = (Standing("", requirement="MEMBER-02"),)
-    former: tuple[Standing, ...] = ()
-    """Standings that the client has certainly left behind, with a generation."""
-
-    @property
-    def latest(self) -> Standing:
-        """The standing after the latest news."""
-        return self.standings[-1]
-
-    def learn(self, standing: Standing) -> Self:
-        """What it knows when there is news."""
-        return replace(self, standings=(*self.standings, standing))
-
-    def settle(self, time: int) -> Self:
-        """What it knows when everything has arrived that is older than the grace."""
-        return self._leave_behind(sum(standing.time + self.grace <= time for standing in self.standings[1:]))
-
-    def show(self, sequence: int) -> Self:
-        """What it knows when a request shows that the news with this number, and all before it, has arrived."""
-        return self._leave_behind(sum(standing.sequence <= sequence for standing in self.standings[1:]))
-
-    def shown_by(self, operation: Operation) -> Self:
-        """What it knows when it sends a Heartbeat or OffsetCommit of a membership that it may have."""
-        sent = operation.body["member_id"], generation_in(operation)
-        first = next((one for one in self.standings if has_membership(one, *sent)), None)
-        return self if first is None else self.show(first.sequence)
-
-    def find(self, member_id: str, generation: int) -> Standing | None:
-        """The latest standing with this membership that the client may have, None if there is none."""
-        fitting = (each for each in reversed(self.standings) if has_membership(each, member_id, generation))
-        return next(fitting, None)
-
-    def had(self, member_id: str, generation: int) -> Standing | None:
-        """The former standing with this membership, None if the client was never told of it."""
-        return next((each for each in reversed(self.former) if has_membership(each, member_id, generation)), None)
-
-    def allowed_partitions(self) -> frozenset[TopicPartition]:
-        """All partitions that the client may hold to be its own."""
-        return frozenset[TopicPartition]().union(*(standing.assignment for standing in self.standings))
-
-    def _leave_behind(self, count: int) -> Self:
-        if not count:
-            return self
-        behind = tuple(each for each in self.standings[:count] if each.generation != NO_GENERATION)
-        return replace(self, standings=self.standings[count:], former=(*self.former, *behind))
-
-
-def has_membership(standing: Standing, member_id: str, generation: int) -> bool:
-    """Whether a standing has this member id and this generation."""
-    return standing.member_id in (None, member_id) and standing.generation == generation != NO_GENERATION
-
 
 COOPERATIVE_ASSIGNORS = frozenset({"cooperative-sticky"})
 """The assignors with well-known names that let a member keep its partitions while it joins."""
@@ -248,8 +152,6 @@ class ClientView:
     """The same before Metadata told something else since the last JoinGroup, and when it did."""
     told_at: tuple[int, int] = (-1, 0)
     """The sequence number and the time of the last response to Metadata of subscribed topics."""
-    told_topics: frozenset[str] = frozenset()
-    """Those of the last response to Metadata."""
     leaders: dict[TopicPartition, int] = field(default_factory=dict)
     """The nodes that lead partitions, as Metadata told them."""
     topic_names: dict[str, str] = field(default_factory=dict)
@@ -414,7 +316,7 @@ class ClientView:
     @property
     def is_at_rest(self) -> bool:
         """Whether the client is stable, and no rebalance is under way."""
-        is_stable = self.knowledge.latest.phase is Phase.STABLE and self.rebalance_told is None
+        is_stable = self.knowledge.latest.is_stable and self.rebalance_told is None
         return is_stable and self.exchange_outstanding() is None
 
     @property
@@ -503,7 +405,7 @@ def standings_at_join(view: ClientView, join: Operation) -> tuple[Knowledge, tup
     found = tuple(each for each in knowledge.standings if each.sequence >= read)
     if view.is_recorded or has_own_reason_to_join(view):
         return knowledge, found
-    return knowledge, tuple(each for each in found if each.phase is not Phase.STABLE or each.requirement) or found
+    return knowledge, tuple(each for each in found if not each.is_stable or each.requirement) or found
 
 
 def has_own_reason_to_join(view: ClientView) -> bool:
