@@ -5,7 +5,8 @@ one value: a statement about a state is an invariant, one about two states says 
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 from typing import Any, TypeVar
 
@@ -13,15 +14,18 @@ import z3
 
 from fencepost.model.kernel_logic import Kernel, KernelEvent
 from fencepost.model.logic import Truth
+from fencepost.model.proofs.arbitrary_values import Contract, Sort, SymbolFactory
 from fencepost.model.proofs.plain_python import ModuleTwins
 from fencepost.model.proofs.solver import LimitedSolver
 from fencepost.model.proofs.symbolic_execution import execute_paths
-from fencepost.model.proofs.symbolic_values import Sort, SymbolFactory, formula
+from fencepost.model.proofs.symbolic_values import formula
 from fencepost.model.proofs.term_evaluation import model_reader, to_plain
 from fencepost.model.proofs.terms import Term, clear_terms, conjunction_of, disjunction_of, negation, some_fails
 from fencepost.model.statement import Statement
 
 Result = TypeVar("Result")
+SmallWorld = Callable[[Sequence[Term]], z3.ModelRef | None]
+"""Finds an instance of some terms in a world of a few elements, or None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +67,13 @@ def check_goals(
     goals_after: Callable[[Result], Sequence[Goal]],
     stronger: LimitedSolver | None = None,
     alone: Collection[Statement] = (),
+    small: SmallWorld | None = None,
 ) -> InductionResult:
     """Run an event on every path that the solver's assumptions admit, and check the goals of each result.
 
     Where a `stronger` solver assumes more, the first one is asked of the `alone` statements only. Paths that get the
-    same sequence of goals, as one object, are asked of together.
+    same sequence of goals, as one object, are asked of together. Where the solver does not know, it is asked for a
+    counterexample in a `small` world.
     """
     began = perf_counter()
     asked = solver if stronger is None else stronger
@@ -82,7 +88,7 @@ def check_goals(
     every = [GoalsOfPaths(tuple(goals), tuple(together)) for goals, together in paths.values()]
     mine = [one.keep_goals(lambda goal: stronger is None or goal.statement.id in names) for one in every]
     rest = [one.keep_goals(lambda goal: stronger is not None and goal.statement.id not in names) for one in every]
-    for path, goal, model in (*failing_paths(solver, mine), *failing_paths(asked, rest)):
+    for path, goal, model in (*failing_paths(solver, mine, small), *failing_paths(asked, rest, small)):
         if model is None:
             undecided.append(goal.statement.id)
         else:
@@ -125,7 +131,7 @@ PER_QUERY = 16
 
 
 def failing_paths(
-    solver: LimitedSolver, every: Sequence[GoalsOfPaths]
+    solver: LimitedSolver, every: Sequence[GoalsOfPaths], small: SmallWorld | None = None
 ) -> Iterator[tuple[Path, Goal, z3.ModelRef | None]]:
     """The goals that fail, each with its path and a model, and the undecided ones with None."""
     asked = [one for one in every if one.goals]
@@ -137,11 +143,13 @@ def failing_paths(
             for path in one.paths:
                 with solver.scope():
                     solver.add(*path.conditions)
-                    for goal, model in failing_goals(solver, one.goals):
+                    for goal, model in failing_goals(solver, one.goals, small):
                         yield path, goal, model
 
 
-def failing_goals(solver: LimitedSolver, goals: Sequence[Goal]) -> Iterator[tuple[Goal, z3.ModelRef | None]]:
+def failing_goals(
+    solver: LimitedSolver, goals: Sequence[Goal], small: SmallWorld | None = None
+) -> Iterator[tuple[Goal, z3.ModelRef | None]]:
     """The goals that fail on this path with a model, and the undecided ones with None; one query if there are none."""
     if not goals or check_term(solver, some_fails([goal.term for goal in goals])) == z3.unsat:
         return
@@ -149,7 +157,9 @@ def failing_goals(solver: LimitedSolver, goals: Sequence[Goal]) -> Iterator[tupl
         with solver.scope():
             solver.add(negation(goal.term))
             response = solver.check()
-            if response != z3.unsat:
+            if response == z3.unknown and small is not None:
+                yield goal, small(solver.assertions())
+            elif response != z3.unsat:
                 yield goal, solver.model() if response == z3.sat else None
 
 
@@ -213,24 +223,28 @@ def prove_handler(
     clear_terms()
     factory = symbols()
     state = factory.arbitrary(state_type, "state")
-    arguments = tuple(factory.arbitrary(sort, f"argument.{place}") for place, sort in enumerate(event.sorts))
-    symbolic = ModuleTwins(event.handler.__module__).twin
+    modules = (event.handler.__module__, *(one.holds.__module__ for one in statements))
+    symbolic = ModuleTwins(*(module.rpartition(".")[0] for module in modules)).twin
+    sorts = [replace(sort, holds=symbolic(sort.holds)) if isinstance(sort, Contract) else sort for sort in event.sorts]
+    arguments = tuple(factory.arbitrary(sort, f"argument.{place}") for place, sort in enumerate(sorts))
     solver = LimitedSolver(seed, simple=True)
-    solver.add(*factory.domain, formula(event.assumed(state, *arguments)))
+    solver.add(*factory.domain, formula(symbolic(event.assumed)(state, *arguments)))
     solver.add(*(formula(symbolic(one.holds)(state)) for one in statements if len(one.subjects) == 1))
 
     def goals_after(result: Any) -> Sequence[Goal]:
         about = {one.id: (state, after(result))[-len(one.subjects) :] for one in statements}
         return [Goal(one, about[one.id], formula(symbolic(one.holds)(*about[one.id]))) for one in statements]
 
-    result = check_goals(solver, lambda: symbolic(event.handler)(state, *arguments), goals_after)
+    run = partial(symbolic(event.handler), state, *arguments)
+    result = check_goals(solver, run, goals_after, small=factory.small_instance)
     return HandlerProof(event, result, tuple(decode_goal(one, state, arguments) for one in result.broken))
 
 
 def decode_goal(broken: BrokenGoal, state: Any, arguments: tuple[Any, ...]) -> HandlerCounterexample:
     """The broken goal in plain values."""
-    read = model_reader(broken.model)
-    before, given, result = (to_plain(one, read) for one in (state, arguments, broken.result))
+    read, there = model_reader(broken.model), broken.model.get_universe
+    values = (state, arguments, broken.result)
+    before, given, result = (to_plain(one, read, elements=lambda sort: there(sort) or ()) for one in values)
     return HandlerCounterexample(broken.goal.statement.id, before, given, result)
 
 

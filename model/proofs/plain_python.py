@@ -9,6 +9,8 @@ call in the place of each such expression, which makes one term for both cases:
     a if c else b                   `choice`
     a is None, a in (b, c), a < b < c    `absent`; a disjunction; a conjunction
     any(..), all(..), sum(..), max(..), min(..)    `some`, `every`, `total`, `greatest`, `least`
+    a in b, a.isdisjoint(b), {a, b}, dict.fromkeys(a, b)    `contains`, `apart`, `collection`, `filled`
+    all(f(a) for a in b)            `every_of`, which is about every element of a symbolic set
 
 `if` statements are left as they are. They fork: they are the decisions that a reader of the protocol knows by name.
 Operands are passed as functions, so that a call does on plain values what the expression does, in the same order, and
@@ -28,8 +30,21 @@ from pathlib import Path
 from types import CellType, FunctionType, ModuleType
 from typing import Any, TypeVar, cast
 
+import z3
+
 from fencepost.model.logic import absent
-from fencepost.model.proofs.symbolic_values import SymbolicBool, conjoin, disjoin, negate
+from fencepost.model.proofs.symbolic_values import (
+    SymbolicBool,
+    SymbolicElement,
+    SymbolicMap,
+    SymbolicNumber,
+    SymbolicSet,
+    conjoin,
+    disjoin,
+    negate,
+    set_term,
+    value_term,
+)
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 Operand = Callable[[], Any]
@@ -58,14 +73,59 @@ def some(values: Iterable[Any]) -> Any:
 
 
 def as_truth(value: Any) -> Any:
-    """The value as a truth value of either kind."""
-    return value if isinstance(value, SymbolicBool) else bool(value)
+    """The value as a truth value of either kind; that of a set is whether anything is in it."""
+    if isinstance(value, SymbolicBool):
+        return value
+    return value.is_inhabited() if isinstance(value, SymbolicSet) else bool(value)
+
+
+def every_of(values: Iterable[Any], claim: Callable[[Any], Any]) -> Any:
+    """`all(claim(value) for value in values)`."""
+    return values.every(claim) if isinstance(values, SymbolicSet) else every(map(claim, values))
+
+
+def some_of(values: Iterable[Any], claim: Callable[[Any], Any]) -> Any:
+    """`any(claim(value) for value in values)`."""
+    if isinstance(values, SymbolicSet):
+        return opposite(values.every(lambda value: opposite(claim(value))))
+    return some(map(claim, values))
+
+
+def contains(values: Any, value: Any) -> Any:
+    """`value in values`."""
+    if isinstance(values, frozenset) and isinstance(value, SymbolicElement):
+        return some(value == one for one in values)
+    return values.has(value) if isinstance(values, SymbolicSet | SymbolicMap) else value in values
+
+
+def apart(one: Any, other: Any) -> Any:
+    """`one.isdisjoint(other)`."""
+    if isinstance(one, SymbolicSet) or isinstance(other, SymbolicSet):
+        return opposite(one & other)
+    return one.isdisjoint(other)
+
+
+def collection(*values: Any) -> Any:
+    """`{a, b, ...}`."""
+    if values and isinstance(values[0], SymbolicElement):
+        return SymbolicSet(set_term(values, values[0].term.sort()))
+    return set(values)
+
+
+def filled(keys: Any, value: Any) -> Any:
+    """`dict.fromkeys(keys, value)`."""
+    if not isinstance(keys, SymbolicSet):
+        return dict.fromkeys(keys, value)
+    kinds: dict[type, Callable[[Any], Any]] = {bool: SymbolicBool, int: SymbolicNumber}
+    return SymbolicMap(keys, z3.K(keys.sort, value_term(value)), kinds.get(type(value), type(value)))
 
 
 def fold_truths(join: Callable[[Any, Any], Any], end: bool, values: Iterable[Any], result: Any = None) -> Any:
     """The values joined; the first plain one whose truth is `end` decides, and nothing behind it is evaluated."""
     term: Any = None
     for value in values:
+        if isinstance(value, SymbolicSet):
+            value = value.is_inhabited()
         if isinstance(value, SymbolicBool):
             term = value if term is None else join(term, value)
         elif bool(value) is end:
@@ -77,11 +137,12 @@ def fold_truths(join: Callable[[Any, Any], Any], end: bool, values: Iterable[Any
 
 def opposite(value: Any) -> Any:
     """`not a`."""
-    return negate(value)
+    return negate(as_truth(value))
 
 
 def choice(condition: Any, then: Operand, otherwise: Operand) -> Any:
     """`a if c else b`: both in one value on a symbol, but for two names of rules, between which the path forks."""
+    condition = as_truth(condition)
     if not isinstance(condition, SymbolicBool):
         return then() if condition else otherwise()
     one, other = then(), otherwise()
@@ -117,7 +178,9 @@ def least(*values: Any) -> Any:
 # --- The expressions are found in the syntax tree.
 
 CALLS: dict[str, Callable[..., Any]] = {"any": some, "all": every, "sum": total, "max": greatest, "min": least}
-EXPRESSIONS = {one.__name__: one for one in (conjunction, disjunction, opposite, choice, absent, *CALLS.values())}
+CLAIMS: dict[str, Callable[..., Any]] = {"any": some_of, "all": every_of}
+_OTHERS = (conjunction, disjunction, opposite, choice, absent, contains, apart, collection, filled)
+EXPRESSIONS = {one.__name__: one for one in (*_OTHERS, *CALLS.values(), *CLAIMS.values())}
 
 
 class ExpressionRewriter(ast.NodeTransformer):
@@ -149,15 +212,39 @@ class ExpressionRewriter(ast.NodeTransformer):
             found = call(absent, node.left)
         elif isinstance(other, ast.Tuple) and isinstance(comparison, ast.In | ast.NotIn):
             found = call(disjunction, *(later(ast.Compare(node.left, [ast.Eq()], [one])) for one in other.elts))
+        elif isinstance(comparison, ast.In | ast.NotIn):
+            found = call(contains, other, node.left)
         else:
             return node
         return found if isinstance(comparison, ast.Is | ast.In) else call(opposite, found)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        """`any`, `all`, `sum`, `max`, `min`."""
+        """`any`, `all`, `sum`, `max`, `min`; `dict.fromkeys`, `isdisjoint`."""
         self.generic_visit(node)
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "isdisjoint":
+            return call(apart, node.func.value, *node.args)
+        if isinstance(node.func, ast.Attribute) and ast.unparse(node.func) == "dict.fromkeys":
+            return call(filled, *node.args)
+        claimed = self._claim_of_each(node)
+        if claimed is not None:
+            return claimed
         made = CALLS.get(node.func.id) if isinstance(node.func, ast.Name) else None
         return node if made is None or node.keywords else call(made, *node.args)
+
+    def visit_Set(self, node: ast.Set) -> ast.expr:
+        """`{a, b}`."""
+        self.generic_visit(node)
+        return call(collection, *node.elts)
+
+    def _claim_of_each(self, node: ast.Call) -> ast.expr | None:
+        """`all(f(a) for a in b)` as a claim about the elements of `b`; None for any other call."""
+        match node:
+            case ast.Call(
+                ast.Name(name), [ast.GeneratorExp(claim, [ast.comprehension(ast.Name(one), values, [], 0)])], []
+            ) if name in CLAIMS:
+                nothing = ast.arguments(posonlyargs=[], args=[ast.arg(one)], kwonlyargs=[], kw_defaults=[], defaults=[])
+                return call(CLAIMS[name], values, ast.Lambda(nothing, claim))
+        return None
 
 
 def call(function: Callable[..., Any], *arguments: ast.expr) -> ast.expr:
@@ -219,13 +306,19 @@ class ModuleTwins:
         if id(scope) not in self._scopes:
             twin, rewritten = dict(scope), Scope()
             self._scopes[id(scope)] = (scope, twin, rewritten)
-            if any(f"{scope['__name__']}.".startswith(f"{one}.") for one in self._rewritten):
+            if self._is_rewritten(scope):
                 twin.update({f"<{name}>": one for name, one in EXPRESSIONS.items()})
                 tree = rewrite_functions(scope.get("__source__") or Path(scope["__file__"]).read_text())
                 exec(compile(tree, scope["__file__"], "exec"), twin)
                 rewritten.update({name: twin[name] for name in map(attrgetter("name"), tree.body)})
             twin.update({name: self._twin_value(one, scope) for name, one in scope.items() if name[:2] != "__"})
         return self._scopes[id(scope)][1:]
+
+    def _is_rewritten(self, scope: Scope) -> bool:
+        return any(f"{scope['__name__']}.".startswith(f"{one}.") for one in self._rewritten)
+
+    def _has_twin(self, scope: Scope) -> bool:
+        return has_twin(scope) or self._is_rewritten(scope)
 
     def _with_scope(self, function: FunctionType, twin: Scope) -> FunctionType:
         """The function with the names of a twin, also in what is closed over."""
@@ -238,8 +331,8 @@ class ModuleTwins:
         """What stands for a module's value in its twin: for functions and modules of protocols, and for what holds such
         functions, their twins."""
         if isinstance(value, FunctionType):
-            return self.twin(value) if value.__globals__ is scope or has_twin(value.__globals__) else value
-        if isinstance(value, ModuleType) and has_twin(vars(value)):
+            return self.twin(value) if value.__globals__ is scope or self._has_twin(value.__globals__) else value
+        if isinstance(value, ModuleType) and self._has_twin(vars(value)):
             twin = ModuleType(value.__name__)
             twin.__dict__.update(self._twin_scope(vars(value))[0])
             return twin

@@ -3,7 +3,7 @@
 The limit is in the solver's own steps, so that a verdict does not depend on how quick the machine is.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from time import perf_counter
 
@@ -29,6 +29,10 @@ class LimitedSolver:
     def add(self, *terms: Term) -> None:
         """Assume the terms."""
         self._solver.add(*terms)
+
+    def assertions(self) -> Sequence[Term]:
+        """All that is assumed."""
+        return list(self._solver.assertions())
 
     @contextmanager
     def scope(self) -> Iterator[None]:

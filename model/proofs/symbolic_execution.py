@@ -48,7 +48,7 @@ import z3
 
 from fencepost.model.proofs.solver import LimitedSolver
 from fencepost.model.proofs.symbolic_values import BranchDecider
-from fencepost.model.proofs.terms import Term, address, is_false, is_true, negation
+from fencepost.model.proofs.terms import TRUE, Term, address, is_false, is_true, negation
 
 Result = TypeVar("Result")
 
@@ -93,6 +93,15 @@ class PathDecisions:
         self.solver.add(self.conditions[-1])
         return choice
 
+    def assume(self, term: Term) -> None:
+        """Suppose the term from here on, whatever was decided. Raises ValueError if it is impossible."""
+        self.solver.add(term)
+        self.conditions.append(term)
+        if len(self.taken) >= len(self.given):
+            possible, self.instance = self._find_instance(TRUE)
+            if not possible:
+                raise ValueError("nothing is as it is supposed to be: an adversary cannot keep its contract")
+
     def _simplify(self, term: Term) -> Term:
         known = self.simplified.get(address(term))
         if known is None:
@@ -134,6 +143,6 @@ def execute_paths(run: Callable[[], Result], solver: LimitedSolver) -> Iterator[
         prefix = waiting.pop()
         path = PathDecisions(solver, prefix.decisions, waiting, simplified, prefix.instance)
         with solver.scope():
-            with BranchDecider(path.decide):
+            with BranchDecider(path.decide, path.assume):
                 result = run()
             yield result, path.conditions

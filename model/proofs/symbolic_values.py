@@ -5,14 +5,13 @@ a symbolic truth value asks the path that is being executed. Absence (None) is t
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from enum import IntEnum
-from typing import Any, TypeAlias, get_type_hints
+from typing import Any
 
 import z3
 
 from fencepost.model.kernel_logic import KernelLogic
-from fencepost.model.logic import Time, Token
 from fencepost.model.proofs.terms import (
     FALSE,
     TRUE,
@@ -28,7 +27,7 @@ from fencepost.model.proofs.terms import (
     numeral,
 )
 
-_deciders: list[Callable[[Term], bool]] = []
+_deciders: list["BranchDecider"] = []
 
 
 def as_truth(term: Term) -> Any:
@@ -46,16 +45,28 @@ def formula(value: Any) -> Term:
 
 
 class BranchDecider:
-    """While this lasts, `if` on a symbolic truth value asks `decide`."""
+    """While this lasts, `if` on a symbolic truth value asks `decide`, and what is given of a value is told `assume`."""
 
-    def __init__(self, decide: Callable[[Term], bool]) -> None:
+    def __init__(self, decide: Callable[[Term], bool], assume: Callable[[Term], None]) -> None:
         self.decide = decide
+        self.assume = assume
 
     def __enter__(self) -> None:
-        _deciders.append(self.decide)
+        _deciders.append(self)
 
     def __exit__(self, *_: object) -> None:
         _deciders.pop()
+
+
+def assume(*terms: Term) -> None:
+    """Suppose the terms for the rest of the path."""
+    for term in terms:
+        _deciders[-1].assume(term)
+
+
+def no_branch(_: Term) -> bool:
+    """Refuse to fork a path."""
+    raise TypeError("a claim about every element of a symbolic set has no `if`")
 
 
 class SymbolicBool:
@@ -68,7 +79,7 @@ class SymbolicBool:
         self.term = term
 
     def __bool__(self) -> bool:
-        return _deciders[-1](self.term)
+        return _deciders[-1].decide(self.term)
 
     def __and__(self, other: Any) -> Any:
         if other is True or other is False:
@@ -234,6 +245,183 @@ class SymbolicArray:
         return SymbolicArray(z3.Lambda([place], self.term[place + z3.If(place >= here, 1, 0)]))
 
 
+class SymbolicElement:
+    """A symbolic element of a sort of which nothing is known but what is the same."""
+
+    __slots__ = ("term",)
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, term: Term) -> None:
+        self.term = term
+
+    def __eq__(self, other: object) -> Any:
+        return equal_terms(self.term, other.term) if isinstance(other, SymbolicElement) else NotImplemented
+
+    def __ne__(self, other: object) -> Any:
+        return negate(self == other)
+
+    def __gt__(self, other: "SymbolicElement") -> SymbolicBool:
+        return SymbolicBool(negation(order_of(self.term.sort())(self.term, other.term)))
+
+
+def order_of(sort: Any) -> Any:
+    """The relation "is not after" on a sort, of which a proof says what it is."""
+    return z3.Function(f"{sort} is not after", sort, sort, z3.BoolSort())
+
+
+class SymbolicSet:
+    """A symbolic frozenset of elements of a sort, of any size, or its absence where it is not `present`."""
+
+    __slots__ = ("present", "term")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, term: Term, present: Any = True) -> None:
+        self.term = term
+        self.present = present
+
+    @property
+    def sort(self) -> Any:
+        """The sort of its elements."""
+        return self.term.sort().domain()
+
+    def __or__(self, other: Any) -> "SymbolicSet":
+        return SymbolicSet(z3.SetUnion(self.term, set_term(other, self.sort)))
+
+    __ror__ = __or__
+
+    def __and__(self, other: Any) -> "SymbolicSet":
+        return SymbolicSet(z3.SetIntersect(self.term, set_term(other, self.sort)))
+
+    __rand__ = __and__
+
+    def __sub__(self, other: Any) -> "SymbolicSet":
+        return SymbolicSet(z3.SetDifference(self.term, set_term(other, self.sort)))
+
+    def __rsub__(self, other: Any) -> "SymbolicSet":
+        return SymbolicSet(z3.SetDifference(set_term(other, self.sort), self.term))
+
+    def __eq__(self, other: object) -> Any:
+        if other is None:
+            return self.is_absent()
+        there = other.present if isinstance(other, SymbolicSet) else True
+        alike = SymbolicBool(equation(self.term, set_term(other, self.sort)))
+        return conjoin(same_truth(self.present, there), disjoin(negate(there), alike))
+
+    def __ne__(self, other: object) -> Any:
+        return negate(self == other)
+
+    def __le__(self, other: Any) -> Any:
+        return SymbolicBool(z3.IsSubset(self.term, set_term(other, self.sort)))
+
+    def __ge__(self, other: Any) -> Any:
+        return SymbolicBool(z3.IsSubset(set_term(other, self.sort), self.term))
+
+    def __bool__(self) -> bool:
+        return bool(self.is_inhabited())
+
+    def has(self, element: SymbolicElement) -> Any:
+        """The element is in the set."""
+        return as_truth(z3.simplify(z3.Select(self.term, element.term)))
+
+    def is_inhabited(self) -> Any:
+        """The set is not empty."""
+        return SymbolicBool(negation(equation(self.term, z3.EmptySet(self.sort))))
+
+    def is_absent(self) -> Any:
+        """There is no set."""
+        return negate(self.present)
+
+    def every(self, claim: Callable[[Any], Any]) -> Any:
+        """The claim holds of each element of the set."""
+        one = SymbolicElement(z3.Const(f"<each {len(_deciders)}>", self.sort))
+        with BranchDecider(no_branch, lambda _: None):
+            holds = disjoin(negate(self.has(one)), claim(one))
+        return as_truth(z3.ForAll([one.term], formula(holds)))
+
+
+def set_term(value: Any, sort: Any) -> Term:
+    """The term of a set of either kind; a plain one has symbolic elements of this sort."""
+    if isinstance(value, SymbolicSet):
+        return value.term
+    term = z3.EmptySet(sort)
+    for element in () if value is None else value:
+        term = z3.SetAdd(term, element.term)
+    return term
+
+
+class SymbolicMap:
+    """A symbolic dict from elements of a sort to values that are one term each: its keys, and an array of values."""
+
+    __slots__ = ("elements", "term", "wrap")
+    __hash__ = None  # type: ignore[assignment]
+    __iter__ = None
+
+    def __init__(self, elements: SymbolicSet, term: Term, wrap: Callable[[Term], Any]) -> None:
+        self.elements = elements
+        self.term = term
+        self.wrap = wrap
+
+    def __getitem__(self, element: SymbolicElement) -> Any:
+        return self.wrap(z3.simplify(z3.Select(self.term, element.term)))
+
+    def __or__(self, other: Any) -> "SymbolicMap":
+        theirs = map_of(other, self)
+        later = theirs.elements.term
+        value = z3.Const("value", self.term.sort().range())
+        either = z3.If(z3.Bool("later"), value, value).decl()
+        return SymbolicMap(self.elements | theirs.elements, z3.Map(either, later, theirs.term, self.term), self.wrap)
+
+    def __ror__(self, other: Any) -> "SymbolicMap":
+        return map_of(other, self) | self
+
+    def keys(self) -> SymbolicSet:
+        """The elements that have a value."""
+        return self.elements
+
+    def has(self, element: SymbolicElement) -> Any:
+        """The element has a value."""
+        return self.elements.has(element)
+
+
+def map_of(value: Any, like: SymbolicMap) -> SymbolicMap:
+    """A dict of either kind as a symbolic one, with values of the other one's sort."""
+    if isinstance(value, SymbolicMap):
+        return value
+    sort, term = like.elements.sort, like.term
+    for element, one in value.items():
+        term = z3.Store(term, element.term, value_term(one))
+    return SymbolicMap(SymbolicSet(set_term(value, sort)), term, like.wrap)
+
+
+class SymbolicFunction:
+    """A function that an adversary chooses: `answer` makes any result for some arguments."""
+
+    __slots__ = ("answer", "answered")
+
+    def __init__(self, answer: Callable[[tuple[Any, ...]], Any]) -> None:
+        self.answer = answer
+        self.answered: list[tuple[tuple[Any, ...], Any]] = []
+
+    def __call__(self, *arguments: Any) -> Any:
+        result = self.answer(arguments)
+        self.answered.append((arguments, result))
+        return result
+
+    def as_plain(self, plain: Callable[[Any], Any]) -> Callable[..., Any]:
+        """The function in plain values: what it answered."""
+        table = [(plain(arguments), plain(result)) for arguments, result in self.answered]
+        return lambda *asked: next(result for arguments, result in table if arguments == asked)
+
+
+def value_term(value: Any) -> Term:
+    """The term of a value that is one term."""
+    if isinstance(value, bool | SymbolicBool):
+        return formula(value)
+    if isinstance(value, SymbolicSet | SymbolicElement):
+        return value.term
+    return number_term(value) if isinstance(value, int | SymbolicNumber) else name_term(value)
+
+
 class SymbolicClaims:
     """Symbolic claims or a symbolic assignment: present or not, and a truth value for each partition."""
 
@@ -304,6 +492,16 @@ def merge_values(condition: Term, then: Any, otherwise: Any) -> Any:
     blanks."""
     if then is otherwise:
         return then
+    if isinstance(then, SymbolicSet) or isinstance(otherwise, SymbolicSet):
+        present = _merge_truths(condition, is_there(then), is_there(otherwise))
+        sort = then.sort if isinstance(then, SymbolicSet) else otherwise.sort
+        return SymbolicSet(z3.If(condition, set_term(then, sort), set_term(otherwise, sort)), present)
+    if isinstance(then, SymbolicMap) or isinstance(otherwise, SymbolicMap):
+        one, other = (map_of(each, then if isinstance(then, SymbolicMap) else otherwise) for each in (then, otherwise))
+        elements = merge_values(condition, one.elements, other.elements)
+        return SymbolicMap(elements, z3.If(condition, one.term, other.term), one.wrap)
+    if isinstance(then, SymbolicElement):
+        return SymbolicElement(z3.If(condition, then.term, otherwise.term))
     if (
         isinstance(then, SymbolicClaims)
         or isinstance(otherwise, SymbolicClaims)
@@ -327,6 +525,11 @@ def merge_values(condition: Term, then: Any, otherwise: Any) -> Any:
     if identical(a, b):
         return then
     return SymbolicNumber(alternative(condition, a, b), _enumeration(then) or _enumeration(otherwise))
+
+
+def is_there(value: Any) -> Any:
+    """The set is not absent."""
+    return value.present if isinstance(value, SymbolicSet) else value is not None
 
 
 def _kind(value: Any) -> type | None:
@@ -421,63 +624,3 @@ class SymbolicLogic(KernelLogic):
         """For all partitions."""
         partition = z3.FreshConst(self._partition)
         return z3.ForAll([partition], claim(partition))
-
-
-# --- Arbitrary values of the types that handlers work on: a symbol for each field, chosen by the field's annotation.
-
-Sort: TypeAlias = Any
-"""An annotation: a class, a NewType, or a union or tuple of such."""
-
-
-@dataclass(slots=True)
-class SymbolFactory:
-    """Makes symbols and notes in `domain` which values they can have. A protocol adds its own sorts to `makers`."""
-
-    domain: list[Term] = field(default_factory=list)
-    made: int = 0
-    makers: dict[Sort, Callable[[str], Any]] = field(init=False)
-    """The function that makes a symbol of each sort, given a label."""
-
-    def __post_init__(self) -> None:
-        self.makers = {bool: self.truth, int: self.number, Time: self.number, Token: self.token}
-
-    def arbitrary(self, sort: Sort, label: str) -> Any:
-        """Any value of this sort. Raises TypeError if it is neither in `makers` nor an enumeration or a dataclass."""
-        make = self.makers.get(sort)
-        if make is not None:
-            return make(label)
-        if isinstance(sort, type) and issubclass(sort, IntEnum):
-            return self.enumeration(sort, label)
-        if isinstance(sort, type) and is_dataclass(sort):
-            hints = get_type_hints(sort, include_extras=True)
-            return sort(**{f.name: self.arbitrary(hints[f.name], f"{label}.{f.name}") for f in fields(sort)})
-        raise TypeError(f"{label}: no symbol stands for any {sort}")
-
-    def truth(self, label: str) -> SymbolicBool:
-        """Any truth value."""
-        return SymbolicBool(z3.Bool(self.new_name(label)))
-
-    def number(self, label: str) -> SymbolicNumber:
-        """Any number."""
-        return SymbolicNumber(z3.Int(self.new_name(label)))
-
-    def enumeration(self, kind: type[IntEnum], label: str) -> SymbolicNumber:
-        """Any member of an enumeration."""
-        number = z3.Int(self.new_name(label))
-        self.domain.append(z3.Or(*(number == numeral(value) for value in kind)))
-        return SymbolicNumber(number, kind)
-
-    def token(self, label: str) -> SymbolicToken:
-        """Any token, or none."""
-        term = z3.Int(self.new_name(label))
-        self.domain.append(term >= 0)
-        return SymbolicToken(term)
-
-    def many(self, sort: Sort, count: int, label: str) -> tuple[Any, ...]:
-        """Several values of a sort."""
-        return tuple(self.arbitrary(sort, f"{label}.{index}") for index in range(count))
-
-    def new_name(self, label: str) -> str:
-        """The label with a number that no other symbol has."""
-        self.made += 1
-        return f"{label}#{self.made}"

@@ -1,6 +1,6 @@
 """Plain values for symbolic ones, and keys for them."""
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any
@@ -8,13 +8,22 @@ from typing import Any
 import z3
 
 from fencepost.model.logic import Token
-from fencepost.model.proofs.symbolic_values import SymbolicBool, SymbolicClaims, SymbolicNumber, SymbolicToken
+from fencepost.model.proofs.symbolic_values import (
+    SymbolicBool,
+    SymbolicClaims,
+    SymbolicElement,
+    SymbolicFunction,
+    SymbolicMap,
+    SymbolicNumber,
+    SymbolicSet,
+    SymbolicToken,
+)
 from fencepost.model.proofs.terms import Term
 
 # --- Plain values, read from a model of the solver's or from any other value of each term.
 
-TermReader = Callable[[Term], int]
-"""The value of a term."""
+TermReader = Callable[[Term], Any]
+"""The value of a term, a number or the name of an element."""
 
 
 def to_plain(
@@ -22,9 +31,14 @@ def to_plain(
     read: TermReader,
     token: Callable[[int], Token] = lambda number: number or None,
     clean: Callable[[Any], Any] = lambda value: value,
+    elements: Callable[[Any], Sequence[Term]] = lambda sort: (),
 ) -> Any:
     """The value with plain values in place of symbols. `token` gives the token for a number, `clean` is applied to
-    every dataclass inside."""
+    every dataclass inside, `elements` gives all that there are of a sort."""
+
+    def plain(part: Any) -> Any:
+        return to_plain(part, read, token, clean, elements)
+
     if isinstance(value, SymbolicBool):
         return bool(read(value.term))
     if isinstance(value, SymbolicNumber):
@@ -32,26 +46,54 @@ def to_plain(
         return number if value.kind is None else value.kind(number)
     if isinstance(value, SymbolicToken):
         return token(read(value.term))
+    if isinstance(value, SymbolicSet):
+        within = frozenset(read(one) for one in elements(value.sort) if read(z3.Select(value.term, one)))
+        return within if plain(value.present) else None
+    if isinstance(value, SymbolicMap):
+        keys = value.elements
+        entries = [SymbolicElement(one) for one in elements(keys.sort) if read(z3.Select(keys.term, one))]
+        return {plain(one): plain(value[one]) for one in entries}
+    if isinstance(value, SymbolicElement):
+        return read(value.term)
     if isinstance(value, SymbolicClaims):
-        present = to_plain(value.present, read, token, clean)
-        return to_plain(value.flags, read, token, clean) if present else None
+        return plain(value.flags) if plain(value.present) else None
+    if isinstance(value, SymbolicFunction):
+        return value.as_plain(plain)
     if isinstance(value, tuple):
-        return tuple(to_plain(item, read, token, clean) for item in value)
+        return tuple(map(plain, value))
     if isinstance(value, Mapping):
-        return {key: to_plain(item, read, token, clean) for key, item in value.items()}
+        return {key: plain(item) for key, item in value.items()}
     if is_dataclass(value) and not isinstance(value, type):
-        return clean(type(value)(*(to_plain(getattr(value, f.name), read, token, clean) for f in fields(value))))
+        return clean(type(value)(*(plain(getattr(value, f.name)) for f in fields(value))))
     return value
 
 
 def model_reader(model: z3.ModelRef) -> TermReader:
     """The reader of a model's terms."""
 
-    def read(term: Term) -> int:
+    def read(term: Term) -> Any:
         value = model.eval(term, model_completion=True)
-        return int(z3.is_true(value)) if z3.is_bool(value) else int(value.as_long())
+        if value.num_args() > 0:
+            value = compare_sets(value, model.get_universe)
+        if z3.is_bool(value):
+            return int(z3.is_true(value))
+        return int(value.as_long()) if z3.is_int(value) else str(value)
 
     return read
+
+
+def compare_sets(term: Term, elements: Callable[[Any], Sequence[Term] | None]) -> Term:
+    """The value of a term without symbols: its sets, which a model does not compare, compared by element."""
+    waiting, comparisons = [term], list[tuple[Term, Term]]()
+    while waiting:
+        one = waiting.pop()
+        waiting += one.children()
+        if one.decl().kind() == z3.Z3_OP_EQ and z3.is_array(one.arg(0)):
+            there = elements(one.arg(0).sort().domain()) or ()
+            comparisons.append(
+                (one, z3.And(*(z3.Select(one.arg(0), each) == z3.Select(one.arg(1), each) for each in there)))
+            )
+    return z3.simplify(z3.substitute(term, *comparisons))
 
 
 # --- Keys for symbolic values: two values have one key if and only if they are made of the same terms.
@@ -85,6 +127,10 @@ class TermKeys:
             return (dict, tuple([(key, self._structure(item)) for key, item in value.items()]))
         if kind is SymbolicClaims:
             return (SymbolicClaims, self._structure(value.present), self._structure(value.flags))
+        if kind is SymbolicSet:
+            return (SymbolicSet, self._structure(value.present), value.term.ast.value)
+        if kind is SymbolicMap:
+            return (SymbolicMap, self._structure(value.elements), value.term.ast.value)
         if isinstance(value, z3.AstRef):
             return (z3.AstRef, value.ast.value)
         names = field_names(kind)
@@ -101,7 +147,7 @@ class TermKeys:
         return (type(value), known[1])
 
 
-_SYMBOLS = frozenset((SymbolicBool, SymbolicNumber, SymbolicToken))
+_SYMBOLS = frozenset((SymbolicBool, SymbolicElement, SymbolicNumber, SymbolicToken))
 
 
 @cache

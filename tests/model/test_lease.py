@@ -8,8 +8,8 @@ import pytest
 from fencepost.model.explore.engine import Engine, explore_system, has_numpy, replay_path
 from fencepost.model.explore.rendering import explored_graph
 from fencepost.model.frozen import evolve
+from fencepost.model.proofs.arbitrary_values import SymbolFactory
 from fencepost.model.proofs.induction import HandlerEvent, HandlerProof, initially_false, prove_handler
-from fencepost.model.proofs.symbolic_values import SymbolFactory
 from tests.support.lease.protocol import (
     ACQUIRE,
     EXPIRE,

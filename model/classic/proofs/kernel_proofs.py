@@ -26,12 +26,12 @@ from fencepost.model.classic.kernel.rebalance import (
 )
 from fencepost.model.logic import Truth, and_, not_
 from fencepost.model.proofs.induction import Lemma
-from fencepost.model.proofs.symbolic_values import SymbolicBool, formula
+from fencepost.model.proofs.symbolic_values import SymbolicBool, SymbolicElement, formula, order_of
 from fencepost.model.statement import implies
 
 GENERATION, MEMBER, PARTITION = (z3.DeclareSort(name) for name in ("Generation", "Member", "Partition"))
 Z3_SORTS = {"generation": GENERATION, "member": MEMBER, "partition": PARTITION}
-NOT_AFTER = z3.Function("not_after", GENERATION, GENERATION, z3.BoolSort())
+NOT_AFTER = order_of(GENERATION)
 RELATION_SORTS: dict[str, tuple[Any, ...]] = {
     "registered": (MEMBER,),
     "owned": (MEMBER, PARTITION),
@@ -58,23 +58,6 @@ ARGUMENT_SORTS: dict[str, Any] = {
     "keeps": (PARTITION,),
 }
 """The arguments of the actions: elements, and relations."""
-
-
-class SymbolicElement:
-    """Any element of a sort; generations are ordered."""
-
-    __slots__ = ("term",)
-    __hash__ = None  # type: ignore[assignment]
-
-    def __init__(self, constant: Any) -> None:
-        self.term = constant
-
-    def __eq__(self, other: object) -> Any:
-        assert isinstance(other, SymbolicElement)
-        return SymbolicBool(self.term == other.term)
-
-    def __gt__(self, other: "SymbolicElement") -> SymbolicBool:
-        return SymbolicBool(z3.Not(NOT_AFTER(self.term, other.term)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ import z3
 from fencepost.model.classic.core.state import MemberView, Protocol, Slot
 from fencepost.model.classic.theorems.ghost_state import GhostState
 from fencepost.model.logic import Truth, absent, and_, not_, or_
+from fencepost.model.proofs.arbitrary_values import SymbolFactory
 from fencepost.model.proofs.symbolic_values import (
-    SymbolFactory,
     SymbolicClaims,
     SymbolicNumber,
     SymbolicToken,

@@ -15,10 +15,18 @@ from fencepost.model.classic.member import member as members
 from fencepost.model.classic.proofs.induction import STATEMENTS, ProofSize, prepare_query
 from fencepost.model.classic.proofs.proof_events import coordinator_events, member_events, symbolic
 from fencepost.model.classic.theorems.step_statements import protocol_is_common
-from fencepost.model.proofs.plain_python import ModuleTwins
+from fencepost.model.logic import not_, or_
+from fencepost.model.proofs.plain_python import ModuleTwins, collection
 from fencepost.model.proofs.solver import LimitedSolver
 from fencepost.model.proofs.symbolic_execution import execute_paths
-from fencepost.model.proofs.symbolic_values import SymbolicBool, SymbolicNumber, SymbolicToken
+from fencepost.model.proofs.symbolic_values import (
+    SymbolicBool,
+    SymbolicElement,
+    SymbolicNumber,
+    SymbolicSet,
+    SymbolicToken,
+    formula,
+)
 
 
 def both(a: bool, b: bool, m: int, n: int, t: Any) -> Any:
@@ -108,6 +116,40 @@ def test_a_twin_means_what_python_means(function: Callable[..., Any]) -> None:
     for given in product(TRUTHS, TRUTHS, NUMBERS, NUMBERS, TOKENS):
         assert twin(*given) == function(*given)
         assert on_symbols(function, given) == [function(*given)]
+
+
+def about_sets(one: Any, other: Any, element: Any) -> Any:
+    emptiness = not one, not (one and other), 1 if one else 2
+    members = element in one, element not in other, one.isdisjoint(other), one | {element}, dict.fromkeys(one, 1)
+    return emptiness, members, all(each == element for each in one), any(each == element for each in other)
+
+
+def test_a_twin_means_what_python_means_of_sets() -> None:
+    sets = [frozenset(names) for names in ("", "a", "b", "ab")]
+    for given in product(sets, sets, "ab"):
+        assert TWINS.twin(about_sets)(*given) == about_sets(*given)
+
+
+def symbolic_set(name: str, sort: Any) -> SymbolicSet:
+    return SymbolicSet(z3.Const(name, z3.SetSort(sort)))
+
+
+def test_a_twin_means_of_symbolic_sets_what_python_means() -> None:
+    """A symbolic set that has some of two elements, and no other, is to the twin what the plain set is to Python."""
+    sort = z3.DeclareSort("Letter")
+    one, other = symbolic_set("one", sort), symbolic_set("other", sort)
+    letters = {name: SymbolicElement(z3.Const(name, sort)) for name in "ab"}
+    _, members, every, some = TWINS.twin(about_sets)(one, other, letters["a"])
+    claims = [*members[:3], every, some, not_(one.is_inhabited())]
+    for names, others in product(("", "a", "b", "ab"), repeat=2):
+        plain = about_sets(frozenset(names), frozenset(others), "a")
+        solver = LimitedSolver(0, simple=True)
+        solver.add(formula(letters["a"] != letters["b"]))
+        solver.add(formula(one == collection(*map(letters.get, names))))
+        solver.add(formula(other == collection(*map(letters.get, others))))
+        expected = [*plain[1][:3], plain[2], plain[3], plain[0][0]]
+        differs = or_(*(claim != wanted for claim, wanted in zip(claims, expected, strict=True)))
+        assert solver.check() == z3.sat and solver.check(formula(differs)) == z3.unsat
 
 
 def path_count(function: Callable[..., Any]) -> int:
