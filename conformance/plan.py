@@ -10,7 +10,7 @@ from fencepost.conformance.events import Progress, RunEvent
 from fencepost.conformance.results import Failure, Report, Scope
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.model.catalogue.specification import Specification
-from fencepost.traces.history.builder import MakeObserver
+from fencepost.traces.history.builder import TraceHistory
 
 BUNDLED = "bundled"
 """The target that needs no address."""
@@ -116,10 +116,14 @@ class Runner(Protocol):
         ...
 
     def judge_files(
-        self, paths: Sequence[Path], progress: Callable[[Progress], None], observe: MakeObserver | None = None
+        self,
+        paths: Sequence[Path],
+        progress: Callable[[Progress], None],
+        histories: list[TraceHistory] | None = None,
+        jobs: int = 1,
     ) -> Report:
-        """Judge recorded traces, each watched by an observer that `observe` makes. When interrupted, return what was
-        judged so far, with `cut_short` set."""
+        """Judge recorded traces in so many processes; `histories` get those of groups. When interrupted, return what
+        was judged so far, with `cut_short` set."""
         ...
 
     async def serve(

@@ -12,15 +12,17 @@ from itertools import chain
 from pathlib import Path
 
 from fencepost.conformance.analysis.failures import Origin, build_failure, excerpt_of
-from fencepost.conformance.analysis.report_builder import ReportBuilder, summarize_trace
+from fencepost.conformance.analysis.report_builder import ReportBuilder, TraceSummary, summarize_trace
 from fencepost.conformance.events import Progress
 from fencepost.conformance.results import Ending, EndKind, Failure, Report, Verdict
-from fencepost.conformance.specification import CLIENT_SPECIFICATION
+from fencepost.conformance.specification import CLIENT_SPECIFICATION, specification_named
+from fencepost.model.catalogue.specification import Specification
 from fencepost.traces.client_judge.judge import is_client_trace, is_recording
 from fencepost.traces.events import Event, Header, Kind, Lookahead, Operation, PairedEvent
-from fencepost.traces.files.rotating_writer import RecordingReader
+from fencepost.traces.files.rotating_writer import RecordingReader, recording_part_of
 from fencepost.traces.files.trace_files import RequestFormError, TraceError, check_request_form, open_trace
-from fencepost.traces.history.builder import MakeObserver, TraceObserver
+from fencepost.traces.history.builder import TraceHistory, TraceObserver
+from fencepost.traces.history.recorder import NoHistory, make_recorder
 from fencepost.traces.history.recordings import MemberFollower, ShownViolation, recording_parts
 from fencepost.traces.judge.groups.judged_protocol import JudgedProtocol
 from fencepost.traces.judge.judge import Judge, UnknownProtocol
@@ -150,28 +152,56 @@ COMMON_FAULTS = frozenset({"restart", "move", "moved"})
 SHOWN_KINDS = frozenset({Kind.REQUEST, Kind.RESPONSE, Kind.FAULT})
 
 
+@dataclass(frozen=True, slots=True)
+class JudgedTrace:
+    """All that a report has of one trace; `path` is its first file."""
+
+    path: Path
+    files: int
+    events: int
+    subject: str
+    """What the requirements of its protocol are about."""
+    protocol: str
+    summary: TraceSummary
+    doubts: tuple[str, ...]
+    checks: tuple[CheckResult, ...]
+    failures: tuple[tuple[str, Failure], ...]
+    members: dict[str, MemberChecks] | None
+    member_failures: tuple[tuple[str, Failure], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedPart:
+    """What was found in some of the files: traces, their histories if they are told, and what could not be read."""
+
+    traces: list[JudgedTrace]
+    histories: list[TraceHistory]
+    errors: list[tuple[str, int, str]]
+
+
+JudgeParts = Callable[[Sequence[Sequence[Path]], bool], Iterable[JudgedPart]]
+"""Judges parts of the files in other processes, and yields what was found in their order; with histories on demand."""
+
+
 def judge_files(
-    paths: Sequence[Path], progress: Callable[[Progress], None], observe: MakeObserver | None = None
+    paths: Sequence[Path],
+    progress: Callable[[Progress], None],
+    histories: list[TraceHistory] | None = None,
+    judge_parts: JudgeParts | None = None,
 ) -> Report:
-    """Judge traces one after the other; `observe` makes an observer for each. A file that cannot be read, or not to
-    its end, is told in the report.
+    """Judge traces one after the other, or parts of them at once with `judge_parts`; `histories` get those of groups. A
+    file that cannot be read, or not to its end, is told in the report.
 
     Raises `TraceError` if nothing was checked then, or if it is the only file and shows no violation. Interrupted,
     report on what was judged so far.
     """
-    report = TraceReport(len(paths), progress, observe)
-    reader = RecordingReader(paths, report.errors.append)
+    report = TraceReport(len(paths), progress, histories)
     try:
-        for path, header, events in reader.traces():
-            known = len(report.errors)
-            try:
-                report.add_trace(path, header, events, reader.files)
-            except TraceError as error:  # a message outside the wire format
-                report.errors.append(error)
-                continue
-            report.done += len(reader.files)
-            if len(report.errors) == known:
-                report.report_progress(path)
+        if judge_parts is None:
+            report.read_files(paths)
+        else:
+            for found in judge_parts(split_files(paths), histories is not None):
+                report.add_part(found)
     except KeyboardInterrupt:
         report.cut_short = True
     places = {str(path): place for place, path in enumerate(paths)}
@@ -182,6 +212,43 @@ def judge_files(
     if report.errors and (not checked or (len(paths) == 1 and checked == {Verdict.PASS})):
         raise report.errors[0]
     return built
+
+
+PARTS = 64
+"""Into how many parts files are split, so that no process waits long for the others at the end."""
+
+
+def split_files(paths: Sequence[Path]) -> list[list[Path]]:
+    """The files in parts of about one size, in order; the parts of a recording stay together."""
+    sizes = [path.stat().st_size if path.is_file() else 0 for path in paths]
+    parts: list[list[Path]] = []
+    filled, room = 0, sum(sizes) / PARTS
+    before = ""
+    for path, size in zip(paths, sizes, strict=True):
+        recording = recording_at(path)
+        if not parts or (filled >= room and not (recording and recording == before)):
+            parts.append([])
+            filled = 0
+        parts[-1].append(path)
+        filled, before = filled + size, recording
+    return parts
+
+
+def recording_at(path: Path) -> str:
+    """The recording that a file is a part of; "" if it is none, or cannot be read."""
+    try:
+        return recording_part_of(open_trace(path)[0])[0]
+    except TraceError:
+        return ""
+
+
+def judge_part(paths: Sequence[Path], has_histories: bool) -> JudgedPart:
+    """Judge some of the files, in a process of its own."""
+    found = JudgedPart([], [], [])
+    report = TraceReport(len(paths), lambda _: None, found.histories if has_histories else None, found.traces.append)
+    report.read_files(paths)
+    found.errors.extend((error.path, error.line, error.reason) for error in report.errors)
+    return found
 
 
 class MalformedMessageError(TraceError):
@@ -200,6 +267,7 @@ class TraceJudging:
     judge: Judge
     observer: TraceObserver | None = None
     minimized: int = 0
+    events: int = 0
     files: Sequence[Path] = ()
     """The files of the trace that were read so far, if it can be read again."""
     later: Iterable[PairedEvent] = ()
@@ -357,10 +425,18 @@ def describe_unreadable(count: int, total: int, first: object) -> str:
 class TraceReport:
     """The report on recorded traces while they are judged; `total` is the number of their files."""
 
-    def __init__(self, total: int, progress: Callable[[Progress], None], observe: MakeObserver | None = None) -> None:
+    def __init__(
+        self,
+        total: int,
+        progress: Callable[[Progress], None],
+        histories: list[TraceHistory] | None = None,
+        take: Callable[[JudgedTrace], None] | None = None,
+    ) -> None:
         self.total = total
         self.progress = progress
-        self.observe = observe
+        self.histories = histories
+        self.take = take or self.take_trace
+        """Gets each trace when it is judged."""
         self.started_at = time.monotonic()
         self.done = 0
         self.events = 0
@@ -373,6 +449,36 @@ class TraceReport:
         self.protocol = ""
         """That of all traces so far."""
 
+    def read_files(self, paths: Sequence[Path]) -> None:
+        """Judge the traces in these files. Raises `KeyboardInterrupt`."""
+        reader = RecordingReader(paths, self.errors.append)
+        for path, header, events in reader.traces():
+            known = len(self.errors)
+            try:
+                self.add_trace(path, header, events, reader.files)
+            except TraceError as error:  # a message outside the wire format
+                self.errors.append(error)
+                continue
+            self.done += len(reader.files)
+            if len(self.errors) == known:
+                self.report_progress(path)
+
+    def add_part(self, part: JudgedPart) -> None:
+        """Add what another process found in some of the files."""
+        for trace in part.traces:
+            try:
+                self.take_protocol(trace.path, trace.protocol, specification_named(trace.subject))
+            except TraceError as error:
+                self.errors.append(error)
+                continue
+            self.take(trace)
+            self.events += trace.events
+            self.done += trace.files
+            self.report_progress(trace.path)
+        self.errors += (TraceError(*error) for error in part.errors)
+        if self.histories is not None:
+            self.histories += part.histories
+
     def report_progress(self, path: Path) -> None:
         """Report how far the judging has come; `path` is being judged."""
         seconds = time.monotonic() - self.started_at
@@ -384,18 +490,19 @@ class TraceReport:
         and raise `KeyboardInterrupt`."""
         if is_client_trace(header):
             raise TraceError(str(path), 0, "the trace of a client; name its file alone, or with others of clients")
-        observer = self.observe(str(path), header) if self.observe is not None else None
+        observer = self.observer_of(path, header)
         try:
             judge = Judge(header, on_step=observer.on_step if observer is not None else None)
         except UnknownProtocol as error:
             raise TraceError(str(path), 1, str(error)) from None
-        self.take_protocol(path, judge)
+        self.take_protocol(path, header.protocol, judge.protocol.specification)
         moments = Lookahead(events).pair_operations()
         judging, before = TraceJudging(path, judge, observer, files=files, later=moments), self.events
         judging.members = recording_parts().members(header, None) if is_recording(header) else None
         try:
             for moment in moments:
                 judging.judge_event(moment)
+                judging.events += 1
                 self.events += 1
                 if self.events % PROGRESS_INTERVAL == 0:
                     self.report_progress(path)
@@ -407,29 +514,53 @@ class TraceReport:
             self.events = before
             raise
 
-    def take_protocol(self, path: Path, judge: Judge) -> None:
+    def observer_of(self, path: Path, header: Header) -> TraceObserver | None:
+        """What records the history of a trace, if histories are told. Raises `TraceError`."""
+        try:
+            return make_recorder(str(path), header, self.histories) if self.histories is not None else None
+        except NoHistory as error:
+            raise TraceError(str(path), 1, str(error)) from None
+
+    def take_protocol(self, path: Path, protocol: str, specification: Specification) -> None:
         """Report on the protocol of the first trace. Raises `TraceError` for a trace of another one."""
-        if self.protocol not in ("", judge.header.protocol):
-            told = f"of the protocol {judge.header.protocol}, the traces before of {self.protocol}; judge them apart"
+        if self.protocol not in ("", protocol):
+            told = f"of the protocol {protocol}, the traces before of {self.protocol}; judge them apart"
             raise TraceError(str(path), 1, told)
         if not self.protocol:
-            self.protocol = judge.header.protocol
-            self.builder = ReportBuilder(specification=judge.protocol.specification)
+            self.protocol = protocol
+            self.builder = ReportBuilder(specification=specification)
 
     def finish_trace(self, judging: TraceJudging) -> None:
-        """Add the findings of a trace, as far as it was read."""
-        verdict = judging.finish()
+        """Hand on the findings of a trace, as far as it was read."""
+        verdict, header = judging.finish(), judging.judge.header
         if judging.observer is not None:
             judging.observer.finish()
-        self.builder.add_trace(summarize_trace(judging.judge.header, verdict))
-        checks = judging.member_checks()
-        if checks is not None:
-            self.members.add_findings(MemberFindings(1, checks))
-            self.member_failures += judging.member_failures
-        self.builder.undecided += (f"{judging.path}: {reason}" for reason in sorted(verdict.inconclusive))
-        for violation, failure in judging.failures(verdict):
-            self.builder.show_failure(violation.requirement, failure)
-        self.builder.add_checks(verdict.check_results)
+        self.take(
+            JudgedTrace(
+                judging.path,
+                len(judging.files),
+                judging.events,
+                judging.judge.protocol.specification.subject,
+                header.protocol,
+                summarize_trace(header, verdict),
+                tuple(f"{judging.path}: {reason}" for reason in sorted(verdict.inconclusive)),
+                verdict.check_results,
+                tuple((violation.requirement, failure) for violation, failure in judging.failures(verdict)),
+                judging.member_checks(),
+                tuple(judging.member_failures),
+            )
+        )
+
+    def take_trace(self, trace: JudgedTrace) -> None:
+        """Add the findings of a trace."""
+        self.builder.add_trace(trace.summary)
+        if trace.members is not None:
+            self.members.add_findings(MemberFindings(1, trace.members))
+            self.member_failures += trace.member_failures
+        self.builder.undecided += trace.doubts
+        for requirement, failure in trace.failures:
+            self.builder.show_failure(requirement, failure)
+        self.builder.add_checks(trace.checks)
 
     def build_report(self) -> Report:
         """The report on everything judged so far."""

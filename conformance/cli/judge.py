@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fencepost.conformance.cli.console import Console, UsageError, run_interruptible
 from fencepost.conformance.cli.options import (
+    JOBS,
     LOUDNESS,
     NO_TARGET,
     PROFILE,
@@ -41,7 +42,7 @@ def run_judge(options: argparse.Namespace, console: Console) -> int:
     check_outputs(report_paths(options), inputs=paths)
     files = ReportFiles(console, report_paths(options))
     with files.write_failure("recorded traces"), console.progress() as progress, collect_rarely():
-        report = judge_traces(paths, progress, options.runner or runner)
+        report = judge_traces(paths, progress, options.runner or runner, options.jobs)
     files.write(report)
     files.show(report)
     return files.exit_code(report.exit_code())
@@ -61,7 +62,9 @@ def refuse_reports(paths: Sequence[Path]) -> None:
             raise SourceError(f"{path}: {other}")
 
 
-def judge_traces(paths: Sequence[Path], progress: "Callable[[Progress], None]", runner: "Runner") -> "Report":
+def judge_traces(
+    paths: Sequence[Path], progress: "Callable[[Progress], None]", runner: "Runner", jobs: int = 1
+) -> "Report":
     """The report on traces of coordinators, or on those of clients. Raises `TraceError`, and `UsageError` for both at
     once."""
     from fencepost.conformance.clients.protocol import client_protocol
@@ -167,6 +170,7 @@ COMMANDS = {
                 Path,
                 nargs="+",
             ),
+            JOBS,
             *REPORT_FILES,
             LOUDNESS,
         ),

@@ -269,6 +269,7 @@ NO_TARGET = "name a TARGET, or a --profile that starts it"
 PROFILE = Option(
     "--profile", "F", "description of the target, in TOML; its [security] has the keys of TLS and SASL", Path
 )
+JOBS = Option("--jobs", "N", "processes that judge traces", count, 1)
 FORCE = Option("--force", help="write over a file that is there")
 EVERYTHING = Option("--everything", help="keep also bytes that may hold records or credentials")
 SELECTION = (

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fencepost.conformance.cli.console import Console, UsageError, run_interruptible
-from fencepost.conformance.cli.options import LOUDNESS, REPORT_FILES, Command, OneOf, Option, days, report_paths
+from fencepost.conformance.cli.options import JOBS, LOUDNESS, REPORT_FILES, Command, OneOf, Option, days, report_paths
 
 if TYPE_CHECKING:
     from fencepost.conformance.reports.badge import Badge
@@ -106,7 +106,7 @@ def judge_traces(traces: Sequence[Path], options: argparse.Namespace, console: C
     if not traces:
         return []
     with console.progress() as progress:
-        return [judge.judge_traces(tuple(judge.find_traces(traces)), progress, options.runner or runner)]
+        return [judge.judge_traces(tuple(judge.find_traces(traces)), progress, options.runner or runner, options.jobs)]
 
 
 def tell_traces(traces: Sequence[Path], options: argparse.Namespace, console: Console) -> int:
@@ -119,10 +119,7 @@ def tell_traces(traces: Sequence[Path], options: argparse.Namespace, console: Co
     from fencepost.conformance.reports.markdown import render_markdown
     from fencepost.conformance.reports.text import render_text
     from fencepost.conformance.run import runner
-    from fencepost.traces.events import Header
-    from fencepost.traces.files.trace_files import TraceError
-    from fencepost.traces.history.builder import TraceHistory, TraceObserver
-    from fencepost.traces.history.recorder import NoHistory, make_recorder
+    from fencepost.traces.history.builder import TraceHistory
 
     paths = report_paths(options)
     found = tuple(find_traces(traces))
@@ -136,14 +133,8 @@ def tell_traces(traces: Sequence[Path], options: argparse.Namespace, console: Co
     }
     files = ReportFiles(console, paths, renderers)
 
-    def record_history(path: str, header: Header) -> TraceObserver:
-        try:
-            return make_recorder(path, header, histories)
-        except NoHistory as error:
-            raise TraceError(path, 1, str(error)) from None
-
     with files.write_failure("recorded traces"), console.progress() as progress:
-        report = (options.runner or runner).judge_files(found, progress, record_history)
+        report = (options.runner or runner).judge_files(found, progress, histories, options.jobs)
     files.write(report)
     colour = console.has_colour() and not files.takes_stdout
     files.print(render_text(describe_incident(histories, report), colour=colour))
@@ -293,6 +284,7 @@ COMMANDS = {
                 Path,
                 nargs="*",
             ),
+            JOBS,
             *REPORT_FILES,
             Option("--compare", "OLD", "say what changed since this older report", Path),
             Option("--schema", help="print the JSON Schema of reports"),

@@ -1,7 +1,9 @@
 """The entry points of runs: test, replay, judge, serve."""
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from concurrent.futures import Executor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from fencepost.adapters.address import TargetError, describe_listen_error, format_address
@@ -19,10 +21,11 @@ from fencepost.conformance.run.registry import is_bundled, protocol_of_target
 from fencepost.conformance.run.remote import RemoteRun
 from fencepost.conformance.run.replay import replay_trace as replay_script
 from fencepost.conformance.run.stream import TraceSaver, consume, stream_events
+from fencepost.conformance.run.workers import WorkerPool, run_tasks
 from fencepost.conformance.subject import Scenario, select_requirements
 from fencepost.model.catalogue.requirement import Requirement
 from fencepost.model.settings import Settings
-from fencepost.traces.history.builder import MakeObserver
+from fencepost.traces.history.builder import TraceHistory
 
 
 def stream(plan: Plan) -> AsyncGenerator[RunEvent, None]:
@@ -79,12 +82,38 @@ async def replay(trace: Path, target: str, profile: Path | None) -> ReplayResult
 
 
 def judge_files(
-    paths: Sequence[Path], progress: Callable[[Progress], None], observe: MakeObserver | None = None
+    paths: Sequence[Path],
+    progress: Callable[[Progress], None],
+    histories: list[TraceHistory] | None = None,
+    jobs: int = 1,
 ) -> Report:
-    """Judge recorded traces, each watched by an observer that `observe` makes. When interrupted, return the report on
-    those judged so far, with `cut_short` set."""
+    """Judge recorded traces in so many processes; `histories` get those of groups. When interrupted, return the report
+    on those judged so far, with `cut_short` set."""
     provenance = record_judging()
-    return replace(trace_report.judge_files(paths, progress, observe), provenance=provenance)
+    if jobs == 1 or len(paths) == 1:
+        return replace(trace_report.judge_files(paths, progress, histories), provenance=provenance)
+    with WorkerPool(jobs) as pool:
+        judged = trace_report.judge_files(paths, progress, histories, partial(judge_parts, pool, jobs))
+    return replace(judged, provenance=provenance)
+
+
+def judge_parts(
+    pool: Executor, jobs: int, parts: Sequence[Sequence[Path]], has_histories: bool
+) -> Iterator[trace_report.JudgedPart]:
+    """Judge parts of the files in worker processes, and yield what was found in their order."""
+    work = partial(judge_numbered_part, has_histories)
+    done: dict[int, trace_report.JudgedPart] = {}
+    following = 0
+    for (number, _), found in run_tasks(pool, jobs, work, list(enumerate(parts)), lambda task: str(task[1][0])):
+        done[number] = found
+        while following in done:
+            yield done.pop(following)
+            following += 1
+
+
+def judge_numbered_part(has_histories: bool, part: tuple[int, Sequence[Path]]) -> trace_report.JudgedPart:
+    """Judge one part of the files."""
+    return trace_report.judge_part(part[1], has_histories)
 
 
 async def serve(

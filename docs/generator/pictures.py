@@ -20,7 +20,6 @@ from fencepost.conformance.reports.timeline import draw_timeline
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.run.registry import DEFAULT_PROTOCOL
 from fencepost.conformance.run.runner import judge_files
-from fencepost.traces.classic.history import HistoryRecorder
 from fencepost.traces.events import Event, Header
 from fencepost.traces.files.trace_files import open_trace
 from fencepost.traces.history.builder import TraceHistory
@@ -96,7 +95,7 @@ def draw_incident(docs: Path) -> str:
     with tempfile.TemporaryDirectory() as folder:
         trace = Path(folder) / "group.jsonl"
         import_log([docs / "examples" / "incident" / "server.log"], trace)
-        judge_files([trace], lambda _: None, lambda path, header: HistoryRecorder(path, header, histories))
+        judge_files([trace], lambda _: None, histories)
     (history,) = histories
     group = history.groups[0]
     return draw_timeline(group, names_in(group), Clock(history.began), f"Group {group.group}")

@@ -24,11 +24,13 @@ from fencepost.conformance.reports.json_report import from_json, to_json
 from fencepost.conformance.reports.junit import to_junit
 from fencepost.conformance.reports.report import render_report, to_html, to_markdown
 from fencepost.conformance.results import EndKind, ExitCode, Report, Verdict
+from fencepost.conformance.run import runner
 from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Body, Event, Header, Kind, Order
 from fencepost.traces.files.trace_files import open_trace, write_trace
+from fencepost.traces.history.builder import TraceHistory
 from fencepost.traces.pipeline.corpus import Corpus
 from tests.support.altered_traces import write_in_parts
 from tests.support.faulty_coordinators import FORGIVING, install
@@ -435,3 +437,20 @@ def test_a_terminal_is_told_the_families_that_a_trace_touches(tmp_path: Path, ca
     families = capsys.readouterr().out.partition("\nFamilies\n")[2].partition("\n\n")[0]
     assert families.startswith("  HB ") and "JOIN" not in families
     assert ">JOIN</div>" in (tmp_path / "t.html").read_text()
+
+
+# --- many processes ---------------------------------------------------------------------------------------------------
+
+
+def test_several_processes_report_what_one_does(tmp_path: Path) -> None:
+    """Traces with and without a violation, a recording of two parts, a file that is no trace, and their histories."""
+    for number in range(5):
+        save_trace(tmp_path / f"{number}.jsonl", heartbeats(3 + number, error=0 if number % 2 else 25))
+    (tmp_path / "5.jsonl").write_text("no trace\n")
+    paths = sorted(tmp_path.glob("*.jsonl"))
+    told: list[list[TraceHistory]] = [[], []]
+    one = runner.judge_files(paths, lambda _: None, told[0])
+    several = runner.judge_files(paths, lambda _: None, told[1], 2)
+    assert replace(one, seconds=0, ended=None) == replace(several, seconds=0, ended=None)
+    assert one.ended is not None and several.ended is not None and one.ended.reason == several.ended.reason
+    assert told[0] == told[1] and len(told[0]) == 5 and one.failed_results()

@@ -9,7 +9,7 @@ from pathlib import Path
 from fencepost.conformance.events import Progress, RunEvent, RunFinished
 from fencepost.conformance.plan import Plan, ReplayOutcome, ReplayResult
 from fencepost.conformance.results import Report
-from fencepost.traces.history.builder import MakeObserver
+from fencepost.traces.history.builder import TraceHistory
 from tests.support.sample_reports import KEPT
 
 
@@ -42,7 +42,11 @@ class FakeRunner:
         return self.outcome
 
     def judge_files(
-        self, paths: Sequence[Path], progress: Callable[[Progress], None], observe: MakeObserver | None = None
+        self,
+        paths: Sequence[Path],
+        progress: Callable[[Progress], None],
+        histories: list[TraceHistory] | None = None,
+        jobs: int = 1,
     ) -> Report:
         self._record_call(tuple(paths))
         progress(Progress(len(paths), len(paths), 1.0))
