@@ -153,7 +153,7 @@ SHOWN_KINDS = frozenset({Kind.REQUEST, Kind.RESPONSE, Kind.FAULT})
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedTrace:
+class TraceFindings:
     """All that a report has of one trace; `path` is its first file."""
 
     path: Path
@@ -174,7 +174,7 @@ class JudgedTrace:
 class JudgedPart:
     """What was found in some of the files: traces, their histories if they are told, and what could not be read."""
 
-    traces: list[JudgedTrace]
+    traces: list[TraceFindings]
     histories: list[TraceHistory]
     errors: list[tuple[str, int, str]]
 
@@ -430,7 +430,7 @@ class TraceReport:
         total: int,
         progress: Callable[[Progress], None],
         histories: list[TraceHistory] | None = None,
-        take: Callable[[JudgedTrace], None] | None = None,
+        take: Callable[[TraceFindings], None] | None = None,
     ) -> None:
         self.total = total
         self.progress = progress
@@ -536,7 +536,7 @@ class TraceReport:
         if judging.observer is not None:
             judging.observer.finish()
         self.take(
-            JudgedTrace(
+            TraceFindings(
                 judging.path,
                 len(judging.files),
                 judging.events,
@@ -551,7 +551,7 @@ class TraceReport:
             )
         )
 
-    def take_trace(self, trace: JudgedTrace) -> None:
+    def take_trace(self, trace: TraceFindings) -> None:
         """Add the findings of a trace."""
         self.builder.add_trace(trace.summary)
         if trace.members is not None:
