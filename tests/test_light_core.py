@@ -134,6 +134,8 @@ def test_the_wrapper_of_a_language(language: str, bare_python: str, zipapp: Path
         pytest.skip(f"{language} is not on this machine")
     folder = tmp_path / language
     shutil.copytree(DOCS / "examples" / language, folder)
+    profile = folder / "fencepost.toml"
+    profile.write_text(profile.read_text().replace("fencepost serve --port 0", "./acme --port 0"))
     kit = shlex.join([bare_python, str(zipapp)])
 
     def ends(line: str, manner: str, arguments: str) -> tuple[int, str]:

@@ -10,7 +10,7 @@ from docs.generator.pictures import draw_picture
 ROOT = Path(__file__).parents[2]
 WRITTEN = ("index.md", "tutorials", "how-to", "explanation")
 PICTURE = re.compile(r"\]\((?:\.\./)*pictures/([\w.-]+)\.svg\)")
-WIDTH = re.compile(r'viewBox="0 0 ([\d.]+) ')
+WIDTH = re.compile(r'^<svg[^>]*? width="([\d.]+)"')
 """The width of a picture in its file."""
 MIN_SCALE = 0.82
 """How small a picture may be drawn for its labels of 12 pixels to be read."""

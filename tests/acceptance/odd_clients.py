@@ -40,7 +40,7 @@ while True:
         except OSError:
             pass
 """
-CLIENT = str(Path(__file__).parents[1] / "targets" / "clients" / "kafka_python_consumer.py")
+CLIENT = str(Path(__file__).parents[2] / "docs" / "examples" / "clients" / "kafka_python_consumer.py")
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ def prepare_folder(folder: Path, text: str) -> dict[str, str]:
     shutil.copy(DATA / "kafka.pcap", folder)
     (folder / "traces").mkdir()
     shutil.copy(DATA / "group.jsonl", folder / "traces")
-    shutil.copy(ROOT / "tests" / "targets" / "clients" / "kafka_python_consumer.py", folder / "consumer.py")
+    shutil.copy(DOCS / "examples" / "clients" / "kafka_python_consumer.py", folder / "consumer.py")
     (folder / "broker-1").mkdir()
     shutil.copy(DATA / "kafka-4-requests.log.gz", folder / "broker-1" / "kafka-request.log.1.gz")
     (folder / "registry").symlink_to(DOCS / "registry")

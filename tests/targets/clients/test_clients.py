@@ -43,7 +43,7 @@ def smoke(tmp_path: Path, *command: str, only: Sequence[str] = REQUIREMENTS, dri
 @pytest.mark.slow
 @pytest.mark.extra("kafka")
 def test_kafka_python_keeps_its_requirements(tmp_path: Path) -> None:
-    program = str(HERE / "kafka_python_consumer.py")
+    program = str(DRIVERS / "kafka_python_consumer.py")
     report = smoke(tmp_path, sys.executable, program, *PLACEHOLDERS)
     # 3.0.12 may never complete a join during which a topic grows: need_rejoin in its coordinator/consumer.py.
     assert {result.id for result in report.failed_results()} <= {"HBT-01"}

@@ -1,0 +1,74 @@
+"""Each door of the kit leads to a first true result: at most three commands of the docs, in at most a minute."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.doc_pages import Command, commands_in, missing_lines, prepare_folder, run_line
+
+DOCS = Path(__file__).parent.parent / "docs"
+PAGE = (DOCS / "tutorials" / "doors.md").read_text()
+DOORS = {re.sub(r"\W+", "-", part.splitlines()[0]).lower(): part for part in PAGE.split("\n## ")[1:]}
+MAX_COMMANDS, MAX_SECONDS = 3, 60
+PROGRAMS = {"go", "cargo", "mvn"}
+SLOWEST = ("rust", "java")
+
+
+def commands_of(door: str) -> list[Command]:
+    """The commands of a door."""
+    return list(commands_in(DOORS[door]))
+
+
+def first_words(door: str) -> set[str]:
+    """The programs that a door needs."""
+    return {command.line.split()[0] for command in commands_of(door)}
+
+
+def time_allowed() -> float:
+    """The seconds for a door: a minute, and more on a machine that others use."""
+    return MAX_SECONDS * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+
+
+def test_there_is_a_door_for_each_role() -> None:
+    for role in ("in-go", "in-rust", "in-java", "with-pytest", "client", "log", "protocol"):
+        assert any(role in door for door in DOORS), role
+    for door in DOORS:
+        assert 1 <= len(commands_of(door)) <= MAX_COMMANDS and commands_of(door)[-1].shown, door
+
+
+def door_parameter(door: str) -> object:
+    """A door; those that fetch and build much are for the acceptance suite."""
+    marks = [pytest.mark.slow]
+    marks += [pytest.mark.acceptance] if door.endswith(SLOWEST) else []
+    marks += [pytest.mark.extra("kafka")] if "pip" in first_words(door) else []
+    return pytest.param(door, id=door, marks=marks)
+
+
+@pytest.mark.parametrize("door", [door_parameter(door) for door in DOORS])
+def test_a_door_leads_to_a_first_result_in_a_minute(door: str, tmp_path: Path) -> None:
+    for program in first_words(door) & PROGRAMS:
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not on this machine")
+    folder = tmp_path / "checkout"
+    folder.mkdir()
+    environment = prepare_folder(folder, "")
+    shutil.copytree(DOCS / "examples", folder / "docs" / "examples")
+    begun = time.monotonic()
+    for command in commands_of(door):
+        line = re.sub(r"^pip install (.*)", rf"{sys.executable} -m pip --version || echo no pip for \1", command.line)
+        done = run_line(line, folder, environment)
+        assert done.returncode == command.code, f"{command.line}\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
+        assert missing_lines(command.shown, done.stdout) == [], f"{command.line}\n{done.stdout[-6000:]}"
+    assert time.monotonic() - begun < time_allowed()
+
+
+def test_a_door_that_leads_nowhere_is_found(tmp_path: Path) -> None:
+    (command,) = commands_in("```sh\nfencepost judge nothing.jsonl\n```\n")
+    done = run_line(command.line, tmp_path, prepare_folder(tmp_path, ""))
+    assert isinstance(done, subprocess.CompletedProcess) and done.returncode != command.code
