@@ -132,6 +132,11 @@ class Evidence:
         """Forget the recommendations that are not kept."""
         self.checks = without_remarks(self.checks)
 
+    def hand_out(self) -> list[CheckResult]:
+        """The checks since the last time."""
+        checks, self.checks = self.checks, []
+        return checks
+
     def take(self, findings: Iterable[Violation | CheckResult]) -> None:
         """Take what a monitor has found."""
         for each in findings:

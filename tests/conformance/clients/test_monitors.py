@@ -46,7 +46,7 @@ def test_a_monitor_can_be_taken_away(name: str) -> None:
         assert fewer + alone[monitor] == everything
 
 
-FOLD = {"client", "driven", "news"}
+FOLD = {"fold", "news"}
 """The modules that fold the view from the events, and judge nothing."""
 CHANGES = {"add", "append", "clear", "discard", "extend", "pop", "popleft", "remove", "setdefault", "update"}
 """The methods that change a collection."""

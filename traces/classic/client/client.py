@@ -5,8 +5,8 @@ keeps the standings that the client may have: one after each piece of news that 
 A request is allowed if one of them allows it, and leaves behind those that came before that one. A stable member that
 was told of nothing, and wants nothing, has no reason to join: whoever joins has read more (`standings_at_join`).
 
-The view is folded from the events, and judges nothing. What they mean is judged by monitors (`MONITORS`), which see the
-view and write nothing but their own state: each can be taken away, and the others say what they said before.
+The view is folded from the events (`fold`, `news`), and judges nothing. What they mean is judged by monitors, which see
+the view and write nothing but their own state: each can be taken away, and the others say what they said before.
 
 What cannot be read accuses nobody: a subscription of unknown bytes is WIRE-01, and what rests on it is inconclusive.
 What is missing is looked for when the client is asked to end, so that a clean close hides nothing.
@@ -23,21 +23,20 @@ from fencepost.traces.classic.client import (
     callbacks,
     commits,
     draining,
-    driven,
+    fold,
     heartbeats,
     joins,
     membership,
-    news,
     pace,
     plans,
     records,
     refusals,
     starts,
 )
-from fencepost.traces.classic.client.messages import MOVED, UNSUPPORTED, error_in
+from fencepost.traces.classic.client.messages import UNSUPPORTED
 from fencepost.traces.classic.client.plans import OwnershipHistory
 from fencepost.traces.classic.client.standings import Knowledge
-from fencepost.traces.classic.client.view import EXCHANGE_APIS, ClientView
+from fencepost.traces.classic.client.view import ClientView
 from fencepost.traces.classic.history import StateHistory
 from fencepost.traces.client_judge.judge import Evidence, build_violation
 from fencepost.traces.client_judge.monitors import Findings, Monitor, Monitors, Seen, after, monitors_in
@@ -45,30 +44,9 @@ from fencepost.traces.events import Event, Header, Kind, Operation
 from fencepost.traces.history.recordings import RecordingParts, ShownViolation
 from fencepost.traces.verdict import PASSING, CheckStatus, TraceVerdict
 
-GROUP_APIS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch"})
-"""Requests to the coordinator of a group."""
-SETTLING_MS = 500
-"""How long a client that was held up may take to read what came meanwhile."""
 MONITORS = monitors_in(
     *(starts, pace, draining, plans, records, commits, callbacks, refusals, heartbeats, joins, membership)
 )
-Look = Callable[[ClientView, Operation, Event], None]
-REQUESTS: Mapping[str, Look] = {
-    "JoinGroup": news.take_join,
-    "SyncGroup": news.take_sync,
-    "Heartbeat": news.take_sign,
-    "OffsetCommit": news.take_sign,
-    "LeaveGroup": news.take_leave,
-}
-RESPONSES: Mapping[str, Look] = {
-    "FindCoordinator": news.take_lookup,
-    "Metadata": news.learn_metadata,
-    "JoinGroup": news.learn_join,
-    "SyncGroup": news.learn_sync,
-    "Heartbeat": news.learn_of_membership,
-    "OffsetCommit": news.learn_of_membership,
-    "OffsetFetch": news.learn_offsets,
-}
 
 
 class ClassicClient:
@@ -87,132 +65,48 @@ class ClassicClient:
         self.view = ClientView(Knowledge(header.grace), header.clock == "virtual", is_recorded, is_recorded)
         self._monitors = Monitors(monitors, self.evidence)
         self._label = label
-        self._sent_at: deque[int] = deque()
-        """When the client sent requests, from the last that is older than `SETTLING_MS` on."""
-
-    def _awake_until(self, time: int) -> int:
-        """The latest moment by which the client has certainly read what was on its way: it sent a request then, and
-        has had time since. A process that was held up sends by its timers before it reads."""
-        while len(self._sent_at) > 1 and self._sent_at[1] <= time - SETTLING_MS:
-            self._sent_at.popleft()
-        return self._sent_at[0] if self._sent_at and self._sent_at[0] <= time - SETTLING_MS else 0
 
     def on_request(self, operation: Operation, event: Event) -> None:
         """The client sent a request; one that cannot be read is left alone."""
-        view = self.view
-        view.now = event.time
-        if view.is_recorded:
-            news.begin_recorded_request(view, operation)
-        awake_until, read_until, grace = self._awake_until(event.time), event.time, view.knowledge.grace
-        if view.slow_callback is None:
-            awake_until = min(awake_until, view.application.awake_until(event.time, grace))
-            read_until = view.application.read_until(event.time, grace)
-        if operation.api == "JoinGroup":
-            view.read_until = read_until
-        view.awake_until = awake_until
-        view.knowledge = view.knowledge.settle(read_until if operation.api == "JoinGroup" else awake_until)
-        self._sent_at.append(event.time)
-        if operation.api == "JoinGroup":
-            if view.refused_on == event.connection:  # it has read that, and keeps the connection
-                view.doubtful.pop(event.connection, None)
-            view.refused_on = -1
-        if "_findings" not in event.body:
-            self._monitors.show("before", view, Seen(event, operation))
-        driven.begin_request(view, operation, event)
-        view.settle_debts(operation.api, event.sequence)
-        if "_findings" not in event.body:
-            if operation.api in REQUESTS:
-                REQUESTS[operation.api](view, operation, event)
-            driven.end_request(view, operation, event)
-        if operation.api in GROUP_APIS:
-            view.coordinator_connection, view.coordinator_lost = operation.connection, None
-        view.outstanding[operation.handle] = operation
-        if view.doubtful.get(event.connection, event.time) + view.knowledge.grace < event.time:
-            del view.doubtful[event.connection]  # it is still open, and in use
-        if "_findings" not in event.body:
-            self._monitors.show("after", view, Seen(event, operation))
+        seen, is_readable = Seen(event, operation), "_findings" not in event.body
+        fold.settle(self.view, operation, event)
+        if is_readable:
+            self._monitors.show("before", self.view, seen)
+        fold.take_request(self.view, operation, event, is_readable=is_readable)
+        if is_readable:
+            self._monitors.show("after", self.view, seen)
 
     def on_response(self, operation: Operation, event: Event) -> None:
         """The response left the cluster; on a connection that the cluster has closed it is lost."""
-        view = self.view
-        if event.connection in view.hung_up:
+        if event.connection in self.view.hung_up:
             self.on_loss(operation, event)
             return
-        self._monitors.show("before", view, Seen(event, operation))
-        view.outstanding.pop(operation.handle, None)
-        if operation.api == "SyncGroup" and view.has_expired(event.time):
-            view.doubtful[event.connection] = event.time
-        error = event.body.get("error_code", 0)
-        if operation.api in RESPONSES:
-            RESPONSES[operation.api](view, operation, event)
-        if operation.api == "Heartbeat":
-            view.debts = view.debts_without("FindCoordinator")
-        if operation.api in (*EXCHANGE_APIS, "Heartbeat") and error not in MOVED:
-            view.heard = event.time
-        if operation.api == "SyncGroup" and not error:
-            view.assigned_at = event.time
-        driven.end_response(view, operation, event)
-        if view.is_recorded:
-            news.end_recorded_response(view, operation)
-        if operation.api in EXCHANGE_APIS and event.connection not in view.doubtful:
-            view.last_exchange_news = event.sequence
-        if error_in(event) in news.ELSEWHERE and operation.api in GROUP_APIS:
-            view.doubtful[event.connection] = event.time
-            view.refused_on = event.connection if operation.api in EXCHANGE_APIS else view.refused_on
-        self._monitors.show("after", view, Seen(event, operation))
+        self._monitors.show("before", self.view, Seen(event, operation))
+        fold.take_response(self.view, operation, event)
+        self._monitors.show("after", self.view, Seen(event, operation))
 
     def on_loss(self, operation: Operation, event: Event) -> None:
         """The connection ended before the response."""
-        view, seen = self.view, Seen(event, operation, is_loss=True)
-        self._monitors.show("before", view, seen)
-        view.outstanding.pop(operation.handle, None)
-        if operation.connection == view.coordinator_connection and view.coordinator_lost is None:
-            view.coordinator_lost = event.time
-        if operation.api == "OffsetFetch":
-            view.offsets_failed = event.time
-        if operation.api in ("Heartbeat", "FindCoordinator") and view.last_sign is not None:
-            view.last_sign = event.time  # nobody was there to get one
-        news.learn_loss(view, operation, event)
-        if operation.api in EXCHANGE_APIS:
-            view.last_exchange_news = event.sequence
-        self._monitors.show("after", view, seen)
+        seen = Seen(event, operation, is_loss=True)
+        self._monitors.show("before", self.view, seen)
+        fold.take_loss(self.view, operation, event)
+        self._monitors.show("after", self.view, seen)
 
     def on_other(self, event: Event) -> None:
-        """Something happened beside the client's requests."""
+        """Something happened beside the client's requests. Who got a response twice may then fail in any way."""
         view, seen = self.view, Seen(event, is_foreign=event.member not in ("", self._label))
-        is_result = event.kind is Kind.INTERNAL and event.api == "result" and view.application.command is not None
+        is_result = seen.name == "result internal" and view.application.command is not None
         if view.has_doubled and is_result and event.body.get("error", UNSUPPORTED) != UNSUPPORTED:
             self.evidence.close()
         self._monitors.show("before", view, seen)
-        if event.member == self._label:
-            driven.follow_application(view, event)
-        if event.kind is Kind.FAULT and event.api == "hangup":
-            view.hung_up.add(event.connection)
-            if view.exchange is not None:
-                view.exchange.is_excused = True
-            news.doubt_assignment(view, event)
-        if event.kind is Kind.FAULT and event.api == "doubled":
-            view.doubtful[event.connection] = event.time
-            view.has_doubled = True
-        if event.kind is Kind.INTERNAL and event.api == "written":
-            driven.learn_written(view, event)
-        if event.kind is Kind.INTERNAL and event.api == "program":
-            self._follow_program(event)
+        fold.take_other(view, event, is_own=event.member == self._label)
+        if view.has_doubled and view.ended is not None and view.asked_to_end is None:
+            self.evidence.close()
         self._monitors.show("after", view, seen)
-
-    def _follow_program(self, event: Event) -> None:
-        """The program is asked to end, or ends."""
-        view = self.view
-        if event.body["state"] == "asked to end":
-            view.asked_to_end = event.time
-        elif event.body["state"] == "ended":
-            view.ended = event.time
-            if view.has_doubled and view.asked_to_end is None:
-                self.evidence.close()
 
     def on_end(self, time: int) -> None:
         """The trace ends."""
-        self.view.knowledge = self.view.knowledge.settle(time)
+        fold.end(self.view, time)
         self._monitors.show("end", self.view, time)
         if self.view.application.held_up is not None:
             self.evidence.drop_remarks()  # most recommendations say how soon something is done
@@ -271,9 +165,6 @@ def judge_recorded_debts(view: ClientView, seen: Seen) -> Findings:
             yield build_violation(debt.requirement, seen.event.sequence, title, expected, observed, debt.news)
 
 
-RECORDED_MONITORS = (*MONITORS, judge_recorded_debts)
-
-
 class RecordedMembers:
     """The members in a recording, of all groups or of those that are chosen."""
 
@@ -324,9 +215,8 @@ class RecordedMembers:
             begins = is_join and operation.body["protocol_type"] == "consumer"
             if not begins or (self._owns_group and not self._owns_group(place[1])):
                 return None
-            client = ClassicClient(
-                self._header, operation.member, self.requirements, RECORDED_MONITORS, is_recorded=True
-            )
+            monitors = (*MONITORS, judge_recorded_debts)
+            client = ClassicClient(self._header, operation.member, self.requirements, monitors, is_recorded=True)
             member = self._members[place] = RecordedMember(client)
         elif event.kind is Kind.REQUEST and is_for_others(member, operation):
             del self._members[place]
@@ -345,12 +235,11 @@ class RecordedMembers:
         """Count what holds, and yield the violations that are new."""
         label, group = place
         evidence = member.client.evidence
-        for check in evidence.checks:
+        for check in evidence.hand_out():
             if check.status in PASSING:
                 self.checks[check.requirement, check.status] += 1
                 if check.note:
                     self.notes.setdefault(check.requirement, check.note)
-        evidence.checks.clear()
         for violation in evidence.violations[member.known :]:
             title = f"{label} in group {group!r}: {violation.title}"
             yield replace(violation, group=group, title=title), tuple(member.events)

@@ -480,7 +480,9 @@ class Commits:
         """The commit of a listener is complete, in one request or several: it covers what is revoked."""
         called, parts, self.of_callback = view.application.in_callback, self.of_callback, []
         if called is not None and parts and called.api == "revoked":
-            left_out = self.uncommitted(view, parts, partitions_in(called))
+            sent, positions = self.sent_offsets(view, parts), view.application.positions
+            known = (positions.keys() - view.application.sought) & partitions_in(called)
+            left_out = frozenset(each for each in known if sent.get(each, -1) < positions[each])
             title, observed = "A commit in revoked leaves something out", f"nothing of {describe_partitions(left_out)}"
             records = "what was returned of the partitions that are revoked"
             yield check_request(view, not left_out, "CALLBACK-16", parts[0], title, records, observed)
@@ -491,14 +493,6 @@ class Commits:
         for commit in (*(each for each in view.outstanding.values() if each.api == "OffsetCommit"), *last):
             sent |= {partition: row.offset for partition, row in read_offsets(commit.body, view.topic_names)}
         return sent
-
-    def uncommitted(
-        self, view: ClientView, last: Iterable[Operation], partitions: frozenset[TopicPartition]
-    ) -> frozenset[TopicPartition]:
-        """The partitions of which records were returned that no commit has covered, up to the last ones."""
-        sent, positions = self.sent_offsets(view, last), view.application.positions
-        known = (positions.keys() - view.application.sought) & partitions
-        return frozenset(each for each in known if sent.get(each, -1) < positions[each])
 
     @before("JoinGroup request")
     def judge_join(self, view: ClientView, seen: Seen) -> Findings:

@@ -254,20 +254,16 @@ class Draining:
             took = event.time - application.began
             title, expected = "A poll waits though records are buffered", f"less than {PROMPT_MS} ms"
             yield check(took < PROMPT_MS, "POLL-15", event.sequence, title, expected, f"{took} ms")
-        if application.returned and self.left:
-            yield from self.judge_place(event)
+        if application.returned and self.left:  # something of that is returned, or of where the last poll has stopped
+            returned, rest = frozenset(self.returned), self.left | self.stopped_at
+            title, expected = "A poll begins anew", f"some of {describe_partitions(rest)}"
+            if returned & rest or returned <= self.ends.keys():  # else it may have stopped at what is not known
+                is_on, observed = bool(returned & rest), describe_partitions(returned)
+                yield check(is_on, "POLL-08", event.sequence, title, expected, observed)
+            self.resumes |= bool(returned & self.stopped_at)
         yield from self.judge_waits(view, event)
         self.note_rest(view)
         yield from self.judge_empty(view, event)
-
-    def judge_place(self, event: Event) -> Findings:
-        """A poll returns something of what the last one has left: where it stopped, or of what it had not come to."""
-        returned = frozenset(self.returned)
-        title, expected = "A poll begins anew", f"some of {describe_partitions(self.left | self.stopped_at)}"
-        is_on = bool(returned & (self.left | self.stopped_at))
-        if is_on or returned <= self.ends.keys():  # else it may have stopped at what is not known to be there
-            yield check(is_on, "POLL-08", event.sequence, title, expected, describe_partitions(returned))
-        self.resumes |= bool(returned & self.stopped_at)
 
     def judge_waits(self, view: ClientView, event: Event) -> Findings:
         """The partitions with buffered records are served in time."""

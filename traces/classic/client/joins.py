@@ -285,8 +285,10 @@ def judge_subscriptions(view: ClientView, seen: Seen) -> Findings:
 @before("JoinGroup request")
 def judge_wanted(view: ClientView, seen: Seen) -> Findings:
     """A JoinGroup subscribes to what the application wants; it may have been made before that."""
-    wanted, subscribed, names = view.application.wanted, read_subscriptions(seen.request), protocols_in(seen.request)
-    if wanted is None or subscribed.keys() < names:
+    if (wanted := view.application.wanted) is None:
+        return
+    subscribed = read_subscriptions(seen.request)
+    if subscribed.keys() < protocols_in(seen.request):
         return
     sent = {topic for one in subscribed.values() for topic in one.topics}
     if sent == wanted or seen.event.time - view.application.wanted_since > view.knowledge.grace:
@@ -298,10 +300,11 @@ def judge_wanted(view: ClientView, seen: Seen) -> Findings:
 def judge_claims(view: ClientView, seen: Seen) -> Findings:
     """A cooperative member declares its last assignment as owned."""
     operation, installed = seen.request, view.installed
-    subscribed, names = read_subscriptions(operation), protocols_in(operation)
-    if not is_cooperative(names) or subscribed.keys() < names:
+    names = protocols_in(operation)
+    if not is_cooperative(names) or view.is_installed_doubtful or view.has_newer_assignment:
         return
-    if view.is_installed_doubtful or view.has_newer_assignment:
+    subscribed = read_subscriptions(operation)
+    if subscribed.keys() < names:
         return
     knowledge, standings = standings_at_join(view, operation)
     subscription = next(iter(subscribed.values()))
@@ -333,7 +336,8 @@ def judge_claims(view: ClientView, seen: Seen) -> Findings:
 def judge_memory(view: ClientView, seen: Seen) -> Findings:
     """A member that was assigned by sticky sends its assignment and the generation of that along; at first nothing."""
     operation, installed = seen.request, view.installed
-    subscription = read_subscriptions(operation).get("sticky")
+    is_sticky = "sticky" in protocols_in(operation)
+    subscription = read_subscriptions(operation).get("sticky") if is_sticky else None
     if subscription is None:
         return
     if subscription.user_data and view.join is None and not view.is_recorded:

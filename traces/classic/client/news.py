@@ -456,9 +456,8 @@ def learn(
 def learn_offsets(view: ClientView, operation: Operation, event: Event) -> None:
     """The response to OffsetFetch: the client asks again for what it was not told, as an offset that is unstable."""
     groups = event.body.get("groups") or (event.body,)
-    rows = [row for group in groups for topic in group.get("topics") or () for row in topic["partitions"]]
-    has_failed = any(each.get("error_code") for each in (*groups, *rows))
-    view.offsets_failed = event.time if has_failed else None
+    rows = (row for group in groups for topic in group.get("topics") or () for row in topic["partitions"])
+    view.offsets_failed = event.time if error_in(event) else None
     if any(row["error_code"] == Error.UNSTABLE_OFFSET_COMMIT for row in rows):
         news = f"OffsetFetch got UNSTABLE_OFFSET_COMMIT at {event.time} ms"
         view.owe(Debt("MCOMMIT-20", "OffsetFetch", event.time, event.sequence, news))

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field
 
-from fencepost.model.assignors.group import TopicPartition
 from fencepost.model.classic.messages import topic_of
 from fencepost.traces.classic.client.messages import describe_partitions, fetched_partitions
 from fencepost.traces.classic.client.view import PARKED_MS, ClientView, blame_request, check_request
@@ -70,9 +69,10 @@ class Records:
                 title = "A record of a topic that is not subscribed any more"
                 yield check(partition[0] in application.wanted, "POLL-18", sequence, title, expected, record)
             if (position := positions.get(partition)) is not None:
-                requirement = self.requirement_of_position(view, partition, position)
-                is_repeated = position != application.positions.get(partition)  # in this poll
-                requirement = "POLL-03" if requirement == "POLL-11" and is_repeated else requirement
+                is_sought = partition in application.sought and position == application.positions.get(partition)
+                requirement = "COOP-07" if partition in application.retained else "POLL-03"
+                requirement = "POLL-11" if is_sought else requirement
+                requirement = "POLL-12" if (partition, position) in view.markers else requirement
                 position = view.skip_markers(partition, position)
                 title, expected = "Another record than the next one", f"offset {position}"
                 yield check(offset == position, requirement, sequence, title, expected, record)
@@ -81,14 +81,6 @@ class Records:
                 title, expected = "The first record is not at the committed offset", f"offset {start}"
                 yield check(offset == start, "MCOMMIT-19", sequence, title, expected, record)
             positions[partition] = offset + 1
-
-    def requirement_of_position(self, view: ClientView, partition: TopicPartition, position: int) -> str:
-        """What says that the next record of a partition is the one at this position."""
-        if (partition, position) in view.markers:
-            return "POLL-12"
-        if partition in view.application.sought:
-            return "POLL-11"
-        return "COOP-07" if partition in view.application.retained else "POLL-03"
 
     @before("result internal")
     def end_command(self, view: ClientView, seen: Seen) -> Findings:

@@ -65,10 +65,11 @@ class Refusals:
             self.refused = None
         requirement = refusal_in(view, operation, event)
         if error_in(event) == Error.FENCED_INSTANCE_ID:
-            if is_late(view, operation, event.time):
-                self.late_fencing = event
-            else:
-                self.is_fenced = True
+            latest = view.knowledge.latest
+            is_read = latest.requirement in RESETS and event.time - latest.time > view.knowledge.grace
+            is_late = operation.api == "OffsetCommit" and is_read and not latest.is_current(operation)
+            self.late_fencing = event if is_late else self.late_fencing
+            self.is_fenced |= not is_late
         if requirement and self.refused is None:
             self.refused, self.polls, self.requirement = event, 0, requirement
 
@@ -120,14 +121,6 @@ class Refusals:
             yield build_violation(self.requirement, told.sequence, title, expected, observed, news)
 
 
-def is_late(view: ClientView, operation: Operation, time: int) -> bool:
-    """Whether a commit was made by a member that the client has certainly read before that it is no more."""
-    latest = view.knowledge.latest
-    sent = operation.body.get("member_id"), generation_in(operation)
-    is_read = latest.requirement in RESETS and time - latest.time > view.knowledge.grace
-    return operation.api == "OffsetCommit" and is_read and sent != (latest.member_id, latest.generation)
-
-
 def refusal_in(view: ClientView, operation: Operation, event: Event) -> str:
     """The requirement that the application is told of a response, "" if there is none."""
     api, error = operation.api, event.body.get("error_code", 0)
@@ -157,6 +150,5 @@ def is_fenced_in_background(view: ClientView, operation: Operation, event: Event
     """Whether a periodic commit of the membership that the client has is fenced: a later poll tells of it."""
     latest, application = view.knowledge.latest, view.application
     is_fenced = view.instance is not None and error_in(event) == Error.FENCED_INSTANCE_ID
-    is_current = (operation.body.get("member_id"), generation_in(operation)) == (latest.member_id, latest.generation)
     is_alone = application.is_polling and view.rebalance_told is None
-    return is_fenced and is_current and is_alone and application.in_callback is None
+    return is_fenced and latest.is_current(operation) and is_alone and application.in_callback is None

@@ -20,7 +20,7 @@ from fencepost.traces.classic.client.messages import (
     read_bounds,
     read_committed,
 )
-from fencepost.traces.classic.client.view import ClientView, has_own_reason_to_join
+from fencepost.traces.classic.client.view import ClientView, blame_request, has_own_reason_to_join
 from fencepost.traces.client_judge.judge import build_violation
 from fencepost.traces.client_judge.monitors import (
     Finding,
@@ -33,8 +33,6 @@ from fencepost.traces.client_judge.monitors import (
     check,
     leave_open,
 )
-from fencepost.traces.events import Operation
-from fencepost.traces.verdict import Violation
 
 EAGER_ASSIGNORS = frozenset({"range", "roundrobin", "sticky"})
 """The assignors with well-known names under which a member gives everything up when it joins."""
@@ -116,7 +114,12 @@ class Starts:
             if committed in (offset, -1):
                 yield build_pass("MCOMMIT-19", operation.handle - 1)
             elif (partition, offset) in self.bounds:
-                yield build_reset(operation, partition, offset, committed)
+                where = describe_partitions({partition})
+                words = "what OffsetFetch tells, which has told nothing yet" if committed is None else None
+                title = "The reset policy decides where there may be a committed offset"
+                expected = f"Fetch of {where} from {words or f'the committed {committed}'} on"
+                observed = f"Fetch of {where} from {offset} on, a bound that ListOffsets has told"
+                yield blame_request("MCOMMIT-19", operation, title, expected, observed)
             else:
                 continue
             started.add(partition)
@@ -142,15 +145,6 @@ class Starts:
         title, expected = "The commit covers partitions without a position", "no partition before its offset is known"
         told, observed = view.knowledge.latest.news, describe_partitions(unknown)
         yield check(not unknown, "MCOMMIT-18", operation.handle - 1, title, expected, observed, told)
-
-
-def build_reset(operation: Operation, partition: TopicPartition, offset: int, committed: int | None) -> Violation:
-    """The violation by a Fetch that begins where the reset policy says, and not where it should."""
-    where = describe_partitions({partition})
-    told = "what OffsetFetch tells, which has told nothing yet" if committed is None else f"the committed {committed}"
-    title = "The reset policy decides where there may be a committed offset"
-    observed = f"Fetch of {where} from {offset} on, a bound that ListOffsets has told"
-    return build_violation("MCOMMIT-19", operation.handle - 1, title, f"Fetch of {where} from {told} on", observed)
 
 
 # --- What a client pays for news that should cost it nothing, and what it does not use.

@@ -1,5 +1,6 @@
 """The state of a client that is followed: its knowledge, its open requests and its debts."""
 
+from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -114,6 +115,8 @@ class ClientView:
     is_recorded: bool = False
     """Only its requests to the coordinator are known: nothing of its application, of Metadata and of Fetch."""
     has_found: bool = False
+    sent_at: deque[int] = field(default_factory=deque)
+    """When the client sent requests, from the last on that says by when it has certainly read something."""
     now: int = 0
     """When the event under way happened."""
     awake_until: int = 0

@@ -1,15 +1,22 @@
-"""A driven client: the commands of its application, and the requests that they ask for."""
+"""Folds the view of a client from events; what responses tell of its membership is in `news`. It judges nothing."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from fencepost.model.errors import Error
+from fencepost.traces.classic.client import news
 from fencepost.traces.classic.client.application import Application
-from fencepost.traces.classic.client.messages import UNSUPPORTED, error_in, out_of_range, partitions_in, read_committed
-from fencepost.traces.classic.client.news import subscribed_topics
+from fencepost.traces.classic.client.messages import (
+    MOVED,
+    UNSUPPORTED,
+    error_in,
+    out_of_range,
+    partitions_in,
+    read_committed,
+)
 from fencepost.traces.classic.client.refusals import RETRIED, refusal_in
 from fencepost.traces.classic.client.standings import Standing
-from fencepost.traces.classic.client.view import SLOW_MS, ClientView, Debt, has_no_generation
+from fencepost.traces.classic.client.view import EXCHANGE_APIS, SLOW_MS, ClientView, Debt, has_no_generation
 from fencepost.traces.events import Event, Kind, Operation
 
 
@@ -89,8 +96,8 @@ def begin_command(view: ClientView, application: Application, event: Event) -> N
     """The application does something."""
     if application.idle_since is not None and view.join is not None:
         if view.stops_silently(event.time):
-            news = "its application did not poll"
-            standing = Standing(requirement="HBT-08", news=news, sequence=event.sequence, time=event.time)
+            told = "its application did not poll"
+            standing = Standing(requirement="HBT-08", news=told, sequence=event.sequence, time=event.time)
             view.leave_silently(standing)
         elif application.has_interval and application.unpolled_time(event.time) > view.earliest_timeout:
             view.may_have_left = True
@@ -132,8 +139,8 @@ def end_command(view: ClientView, application: Application, event: Event) -> Non
             partition = str(command["topic"]), int(command["partition"])
             application.seek(partition, command["offset"])
         case "rejoin" if "error" not in event.body:
-            application.has_asked, news = True, "the application asked for a rebalance"
-            view.owe(Debt("MEMBER-37", "JoinGroup", event.time, event.sequence, news))
+            application.has_asked, told = True, "the application asked for a rebalance"
+            view.owe(Debt("MEMBER-37", "JoinGroup", event.time, event.sequence, told))
         case "listener" if "error" not in event.body:
             application.has_lost = bool(command.get("lost", application.has_lost))
     application.last_busy = event.time - application.began
@@ -151,8 +158,8 @@ def end_membership(view: ClientView, application: Application, command: Mapping[
         application.has_ended, application.revoked = True, frozenset()
         if view.instance is not None or (application.began_without_coordinator and view.left is None):
             # It leaves without a request: it need not send one, or knows nobody to send it to.
-            news = "it unsubscribed"
-            view.leave_silently(Standing(is_certain=False, news=news, sequence=event.sequence, time=event.time))
+            told = "it unsubscribed"
+            view.leave_silently(Standing(is_certain=False, news=told, sequence=event.sequence, time=event.time))
             view.has_left_silently = True
         if application.manual_since is not None:
             application.manual_since, application.owned = None, frozenset()
@@ -163,11 +170,11 @@ def subscribe(view: ClientView, application: Application, command: Mapping[str, 
     application.has_asked = True
     application.pattern = command.get("pattern", "")
     application.wanted, application.wanted_since = frozenset(command.get("topics", ())), event.time
-    if view.join is None or application.pattern or application.wanted == subscribed_topics(view):
+    if view.join is None or application.pattern or application.wanted == news.subscribed_topics(view):
         application.wanted = None
     elif not view.has_unread_subscription:
-        news = f"the application subscribed to {', '.join(sorted(application.wanted))}"
-        view.owe(Debt("MEMBER-27", "JoinGroup", event.time, event.sequence, news))
+        told = f"the application subscribed to {', '.join(sorted(application.wanted))}"
+        view.owe(Debt("MEMBER-27", "JoinGroup", event.time, event.sequence, told))
 
 
 def note_overdue_poll(view: ClientView, time: int) -> None:
@@ -205,14 +212,14 @@ def end_request(view: ClientView, operation: Operation, event: Event) -> None:
     if not application.is_driven:
         return
     if operation.api == "JoinGroup" and application.wanted is not None:
-        is_other = subscribed_topics(view) != application.wanted
+        is_other = news.subscribed_topics(view) != application.wanted
         if not is_other or event.time - application.wanted_since > view.knowledge.grace:  # else it was made before
             application.wanted = None
     elif operation.api == "LeaveGroup" and not (application.is_ending or application.has_ended or view.is_ending):
-        requirement, news = "HBT-08", "it left, since the application did not poll"
+        requirement, told = "HBT-08", "it left, since the application did not poll"
         if not application.has_interval:
-            requirement, news = "", "it left by itself"
-        standing = Standing(requirement=requirement, news=news, sequence=event.sequence, time=event.time)
+            requirement, told = "", "it left by itself"
+        standing = Standing(requirement=requirement, news=told, sequence=event.sequence, time=event.time)
         view.knowledge = view.knowledge.learn(standing).show(event.sequence)
 
 
@@ -239,3 +246,129 @@ def end_response(view: ClientView, operation: Operation, event: Event) -> None:
     elif operation.api == "OffsetFetch":
         rows = read_committed(event.body, view.topic_names)
         application.starts |= {partition: offset for partition, offset in rows if offset >= 0}
+
+
+# --- Requests, responses, losses, and all other events.
+
+GROUP_APIS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch"})
+"""Requests to the coordinator of a group."""
+SETTLING_MS = 500
+"""How long a client that was held up may take to read what came meanwhile."""
+REQUESTS: Mapping[str, Callable[[ClientView, Operation, Event], None]] = {
+    "JoinGroup": news.take_join,
+    "SyncGroup": news.take_sync,
+    "Heartbeat": news.take_sign,
+    "OffsetCommit": news.take_sign,
+    "LeaveGroup": news.take_leave,
+}
+RESPONSES: Mapping[str, Callable[[ClientView, Operation, Event], None]] = {
+    "FindCoordinator": news.take_lookup,
+    "Metadata": news.learn_metadata,
+    "JoinGroup": news.learn_join,
+    "SyncGroup": news.learn_sync,
+    "Heartbeat": news.learn_of_membership,
+    "OffsetCommit": news.learn_of_membership,
+    "OffsetFetch": news.learn_offsets,
+}
+
+
+def settle(view: ClientView, operation: Operation, event: Event) -> None:
+    """A request arrives: what had certainly been read when it was sent, for all requests but JoinGroup as far as the
+    client has shown since that it was not held up. A process that was held up sends by its timers before it reads."""
+    view.now = event.time
+    if view.is_recorded:
+        news.begin_recorded_request(view, operation)
+    while len(view.sent_at) > 1 and view.sent_at[1] <= event.time - SETTLING_MS:
+        view.sent_at.popleft()
+    is_known = bool(view.sent_at) and view.sent_at[0] <= event.time - SETTLING_MS
+    awake_until, read_until, grace = view.sent_at[0] if is_known else 0, event.time, view.knowledge.grace
+    if view.slow_callback is None:
+        awake_until = min(awake_until, view.application.awake_until(event.time, grace))
+        read_until = view.application.read_until(event.time, grace)
+    view.awake_until = awake_until
+    view.sent_at.append(event.time)
+    if operation.api == "JoinGroup":
+        view.read_until = read_until
+        if view.refused_on == event.connection:  # it has read that, and keeps the connection
+            view.doubtful.pop(event.connection, None)
+        view.refused_on = -1
+    view.knowledge = view.knowledge.settle(read_until if operation.api == "JoinGroup" else awake_until)
+
+
+def take_request(view: ClientView, operation: Operation, event: Event, *, is_readable: bool) -> None:
+    """A request arrives."""
+    begin_request(view, operation, event)
+    view.settle_debts(operation.api, event.sequence)
+    if is_readable and operation.api in REQUESTS:
+        REQUESTS[operation.api](view, operation, event)
+    if is_readable:
+        end_request(view, operation, event)
+    if operation.api in GROUP_APIS:
+        view.coordinator_connection, view.coordinator_lost = operation.connection, None
+    view.outstanding[operation.handle] = operation
+    if view.doubtful.get(event.connection, event.time) + view.knowledge.grace < event.time:
+        del view.doubtful[event.connection]  # it is still open, and in use
+
+
+def take_response(view: ClientView, operation: Operation, event: Event) -> None:
+    """A response leaves the cluster."""
+    view.outstanding.pop(operation.handle, None)
+    if operation.api == "SyncGroup" and view.has_expired(event.time):
+        view.doubtful[event.connection] = event.time
+    if operation.api in RESPONSES:
+        RESPONSES[operation.api](view, operation, event)
+    if operation.api == "Heartbeat":
+        view.debts = view.debts_without("FindCoordinator")
+    error = event.body.get("error_code", 0)
+    if operation.api in (*EXCHANGE_APIS, "Heartbeat") and error not in MOVED:
+        view.heard = event.time
+    if operation.api == "SyncGroup" and not error:
+        view.assigned_at = event.time
+    end_response(view, operation, event)
+    if view.is_recorded:
+        news.end_recorded_response(view, operation)
+    if operation.api in EXCHANGE_APIS and event.connection not in view.doubtful:
+        view.last_exchange_news = event.sequence
+    if error_in(event) in news.ELSEWHERE and operation.api in GROUP_APIS:
+        view.doubtful[event.connection] = event.time
+        view.refused_on = event.connection if operation.api in EXCHANGE_APIS else view.refused_on
+
+
+def take_loss(view: ClientView, operation: Operation, event: Event) -> None:
+    """The connection of a request ends before its response."""
+    view.outstanding.pop(operation.handle, None)
+    if operation.connection == view.coordinator_connection and view.coordinator_lost is None:
+        view.coordinator_lost = event.time
+    if operation.api == "OffsetFetch":
+        view.offsets_failed = event.time
+    if operation.api in ("Heartbeat", "FindCoordinator") and view.last_sign is not None:
+        view.last_sign = event.time  # nobody was there to get one
+    news.learn_loss(view, operation, event)
+    if operation.api in EXCHANGE_APIS:
+        view.last_exchange_news = event.sequence
+
+
+def take_other(view: ClientView, event: Event, *, is_own: bool) -> None:
+    """Something happens beside the client's requests, perhaps in its own application."""
+    if is_own:
+        follow_application(view, event)
+    match event.kind, event.api:
+        case Kind.FAULT, "hangup":
+            view.hung_up.add(event.connection)
+            if view.exchange is not None:
+                view.exchange.is_excused = True
+            news.doubt_assignment(view, event)
+        case Kind.FAULT, "doubled":
+            view.doubtful[event.connection] = event.time
+            view.has_doubled = True
+        case Kind.INTERNAL, "written":
+            learn_written(view, event)
+        case Kind.INTERNAL, "program" if event.body["state"] == "asked to end":
+            view.asked_to_end = event.time
+        case Kind.INTERNAL, "program" if event.body["state"] == "ended":
+            view.ended = event.time
+
+
+def end(view: ClientView, time: int) -> None:
+    """The trace ends: everything that is older than the grace has been read."""
+    view.knowledge = view.knowledge.settle(time)
