@@ -103,6 +103,95 @@ def assigned(release: str, group: str, generation: int, members: int, leader: st
     return f"Assignment received from leader{who} for group {group} for generation {generation}{count}"
 
 
+# --- A member's life in the words of a client.
+
+CLIENTS = ("java-2.4", "java-3.4", "librdkafka", "kafka-python", "aiokafka", "franz-go")
+
+
+def tell_member(draw: random.Random, client: str) -> list[Line]:
+    """The lines of one member: it joins, joins again a few times, and leaves or is told that it is no member."""
+    group, member = draw.choice(("orders", "my group", "logs.prod_7")), f"c-1-{draw.randrange(1 << 32):08x}"
+    generation, now, lines = draw.randrange(1, 50), BEGAN, list[Line]()
+    say, logger = CLIENT_WORDS[client], f"org.apache.kafka.{client}.Coordinator"
+
+    def add(step: str) -> None:
+        nonlocal now
+        now += timedelta(milliseconds=draw.choice((1, 2, 17, 230, 3_000, 9_000)))
+        row = say.get(step, "").format(group=group, member=member, generation=generation)
+        if row:
+            lines.append((now, row, logger))
+
+    for step in ("ask", "named", "ask", "joined", "synced"):
+        add(step)
+    for _ in range(draw.randint(1, 5)):
+        generation += 1
+        for step in ("told", "ask", "joined", "synced"):
+            add(step)
+    add(draw.choice(("leave", "evicted")))
+    return lines
+
+
+JAVA_HEAD = "[Consumer clientId=c-1, groupId={group}] "
+JAVA_GENERATION = "Generation{{generationId={generation}, memberId='{member}', protocol='range'}}"
+RD_HEAD = "rdkafka#consumer-1| [thrd:main]: "
+RD_JOINED = (
+    RD_HEAD + "JoinGroup response: GenerationId {generation}, Protocol range, LeaderId {member} (me), my MemberId "
+)
+CLIENT_WORDS: dict[str, dict[str, str]] = {
+    "java-2.4": {
+        "ask": JAVA_HEAD + "(Re-)joining group",
+        "synced": JAVA_HEAD + "Successfully joined group with generation {generation}",
+        "told": JAVA_HEAD + "Attempt to heartbeat failed since group is rebalancing",
+        "leave": JAVA_HEAD
+        + "Member {member} sending LeaveGroup request to coordinator b:1 (id: 7 rack: null) due to close",
+        "evicted": JAVA_HEAD + "Attempt to heartbeat failed for since member id {member} is not valid.",
+    },
+    "java-3.4": {
+        "ask": JAVA_HEAD + "(Re-)joining group",
+        "named": JAVA_HEAD + "Request joining group due to: need to re-join with the given member-id: {member}",
+        "joined": JAVA_HEAD + "Successfully joined group with generation " + JAVA_GENERATION,
+        "synced": JAVA_HEAD + "Successfully synced group in generation " + JAVA_GENERATION,
+        "told": JAVA_HEAD + "Request joining group due to: group is already rebalancing",
+        "leave": JAVA_HEAD
+        + "Member {member} sending LeaveGroup request to coordinator b:1 (id: 7 rack: null) due to close",
+        "evicted": JAVA_HEAD
+        + "Attempt to heartbeat with "
+        + JAVA_GENERATION
+        + " and group instance id Optional.empty failed due to UNKNOWN_MEMBER_ID, resetting generation",
+    },
+    "librdkafka": {
+        "ask": RD_HEAD + 'Group "{group}": join with 1 subscribed topic(s)',
+        "joined": RD_JOINED + "{member}, member metadata count 2: (no error)",
+        "synced": RD_HEAD + "SyncGroup response: Success (40 bytes of MemberState data)",
+        "told": RD_HEAD
+        + 'Group "{group}" heartbeat error response in state up (join-state steady, 1 partition(s) assigned): '
+        + "Broker: Group rebalance in progress",
+        "leave": RD_HEAD + 'Group "{group}": leave (in state up)',
+    },
+    "kafka-python": {
+        "ask": "(Re-)joining group {group}",
+        "named": "Received member id {member} for group {group}; will retry join-group",
+        "joined": "Successfully joined group {group} <Generation {generation} (member_id: {member}, protocol: range)>",
+        "told": "Group {group} is rebalancing; rejoining.",
+        "leave": "Leaving consumer group {group} (member {member}).",
+    },
+    "aiokafka": {
+        "ask": "(Re-)joining group {group}",
+        "joined": "Joined group '{group}' (generation {generation}) with member_id {member}",
+        "synced": "Successfully synced group {group} with generation {generation}",
+        "told": "Heartbeat failed for group {group} because it is rebalancing",
+        "evicted": "Heartbeat failed: local member_id was not recognized; resetting and re-joining group",
+    },
+    "franz-go": {
+        "ask": "joining group; group: {group}",
+        "joined": "joined, balancing group; group: {group}, member_id: {member}, instance_id: <nil>, generation: "
+        "{generation}, balance_protocol: range, leader: true",
+        "synced": "synced; group: {group}, assigned: t[0 1]",
+        "leave": "leaving group; group: {group}, member_id: {member}, instance_id: <nil>",
+    },
+}
+
+
 # --- Layouts: one line as a logging library writes it.
 
 
@@ -207,7 +296,21 @@ def draw_shape(seed: int) -> LogShape:
     kind, encoding = draw.choice((*WHOLE, *BROKEN)), draw.choice(("utf-8", *sorted(ENCODINGS)))
     if layout == "clock" and kind in ("parts", "joined", "doubled"):
         kind = "none"  # parts of a day cannot be put in order by the time of day
-    lines = tell_life(draw, release)
+    return shape_lines(draw, tell_life(draw, release), (seed, release, layout, platform, kind, encoding))
+
+
+def draw_client_shape(seed: int) -> LogShape:
+    """The log of a client by its seed."""
+    draw = random.Random(f"client {seed}")
+    client = draw.choice(CLIENTS)
+    layout, platform = draw.choice(sorted(LAYOUTS)), draw.choice(sorted(PLATFORMS))
+    kind, encoding = draw.choice(("none", "none", "reversed", "traces", *BROKEN)), draw.choice(sorted(ENCODINGS))
+    return shape_lines(draw, tell_member(draw, client), (seed, client, layout, platform, kind, encoding))
+
+
+def shape_lines(draw: random.Random, lines: list[Line], drawn: tuple[int, str, str, str, str, str]) -> LogShape:
+    """The lines in a drawn layout, as a platform hands them out, with damage."""
+    seed, release, layout, platform, kind, encoding = drawn
     rows = [PLATFORMS[platform](line, LAYOUTS[layout](line)) for line in lines]
     files = tuple(ENCODINGS[encoding](join(part)) for part in damage_lines(draw, kind, rows))
     name = f"{seed}: {release}, {layout}, {platform}, {kind}, {encoding}"

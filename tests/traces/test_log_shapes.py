@@ -10,7 +10,7 @@ from fencepost.traces.files.trace_files import TraceError, open_trace
 from fencepost.traces.importers.broker_log import import_log
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.verdict import TraceVerdict
-from tests.support.log_shapes import LogShape, draw_shape
+from tests.support.log_shapes import LogShape, draw_client_shape, draw_shape
 
 QUICK_SEEDS = range(24)
 ACCEPTANCE_SEEDS = range(10_000, 12_000)
@@ -47,12 +47,18 @@ def test_a_drawn_log_tells_the_story_of_its_lines(seed: int, tmp_path: Path) -> 
     check_shape(draw_shape(seed), tmp_path)
 
 
+@pytest.mark.parametrize("seed", QUICK_SEEDS)
+def test_a_drawn_log_of_a_client_tells_the_story_of_its_lines(seed: int, tmp_path: Path) -> None:
+    check_shape(draw_client_shape(seed), tmp_path)
+
+
 @pytest.mark.slow
 @pytest.mark.acceptance
 @pytest.mark.parametrize("start", range(ACCEPTANCE_SEEDS.start, ACCEPTANCE_SEEDS.stop, 100))
 def test_two_thousand_drawn_logs_tell_the_stories_of_their_lines(start: int, tmp_path: Path) -> None:
     for seed in range(start, start + 100):
         check_shape(draw_shape(seed), tmp_path)
+        check_shape(draw_client_shape(seed), tmp_path)
 
 
 def test_a_log_that_tells_another_story_is_seen(tmp_path: Path) -> None:
