@@ -32,7 +32,7 @@ from fencepost.model.classic.member.member import (
 )
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
-from fencepost.model.logic import Time, and_, not_, or_
+from fencepost.model.logic import and_, not_, or_
 from fencepost.model.sorts import Assignment, Handle, MemberId, PartitionFlags
 
 Plan = tuple[MemberId | None, ...]
@@ -150,21 +150,3 @@ def sync_request(
         protocol=None if response is None else response.protocol,
         assignments=given,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class MetadataBatch:
-    """Changes of topic metadata that the leader has not acted on: how many, and when the first came (ms)."""
-
-    changes: int = 0
-    since: Time = 0
-
-
-def note_change(batch: MetadataBatch, now: Time) -> MetadataBatch:
-    """The batch with another change."""
-    return MetadataBatch(batch.changes + 1, batch.since if batch.changes else now)
-
-
-def is_due(batch: MetadataBatch, now: Time, window_ms: int) -> bool:
-    """Whether the leader is to act on the batch: its first change came so long ago. Later ones do not extend that."""
-    return batch.changes > 0 and now >= batch.since + window_ms

@@ -9,7 +9,6 @@ import pytest
 
 from fencepost.model.classic.member.member import MemberState
 from fencepost.model.errors import Error
-from fencepost.model.proposal.member import MetadataBatch, is_due, note_change
 from tests.support.proposed_member import ProposedMember
 from tests.support.tcp_peer import RunningServer, running_server
 
@@ -243,24 +242,3 @@ async def test_the_leaders_failure_reaches_those_who_wait(tmp_path: Path) -> Non
         leader.send_join()
         syncs = [await leader.hear_join(), await follower.hear_join()]
         assert [sync.generation for sync in syncs if sync is not None] == [4, 4]
-
-
-async def test_changes_within_a_window_lead_to_one_synchronization(tmp_path: Path) -> None:
-    """The topic grows three times within half a second: the leader sends one SyncGroup, when the window is over."""
-    async with stable(tmp_path, "proposal") as cluster:
-        leader, follower = cluster.members
-        batch, sent = MetadataBatch(), 0
-        plan = [leader.member.id, leader.member.id]
-        for moment in range(0, 1_000, 100):
-            if moment < 300:
-                batch = note_change(batch, moment)
-                plan.append(follower.member.id)
-            if is_due(batch, moment, 500):
-                leader.send_sync(leader.resync(tuple(plan)))
-                assert await leader.hear_sync() is Error.NONE
-                batch, sent = MetadataBatch(), sent + 1
-        request = await follower.heartbeat()
-        assert sent == 1 and request is not None
-        follower.send_sync(request)
-        assert await follower.hear_sync() is Error.NONE
-        assert follower.member.owned == (False, False, True, True, True)

@@ -27,9 +27,7 @@ from fencepost.model.classic.explore.properties import (
 )
 from fencepost.model.classic.explore.state_diagram import (
     Arrow,
-    documented_arrows,
     mermaid_diagram,
-    render_page,
     searched_arrows,
 )
 from fencepost.model.classic.explore.state_layout import (
@@ -65,6 +63,7 @@ from fencepost.model.explore.search import PlainSearch, Row, SearchProgress
 from fencepost.model.explore.transition_system import TransitionSystem, Value
 from fencepost.model.explore.transition_tables import TransitionTables
 from fencepost.model.groups.messages import CommitRequest
+from tests.model.explore.phases_page import documented_arrows, render_page
 from tests.support.edits import mutant
 
 ONE = ModelConfig((untimed_member(),))

@@ -83,12 +83,3 @@ def test_any_other_news_are_those_of_the_member_core() -> None:
     assert fenced.member.id is None
     waiting = evolve(stable_member("b"), waiting=4)
     assert heartbeat_told(waiting, Error.REBALANCE_IN_PROGRESS).sent_requests == ()
-
-
-def test_changes_of_metadata_are_batched_from_the_first_one_on() -> None:
-    batch = resync.MetadataBatch()
-    assert not resync.is_due(batch, 10_000, 500)
-    for moment in (100, 300, 590):
-        batch = resync.note_change(batch, moment)
-    assert batch == resync.MetadataBatch(3, 100)
-    assert not resync.is_due(batch, 599, 500) and resync.is_due(batch, 600, 500)
