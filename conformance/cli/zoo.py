@@ -58,7 +58,7 @@ def run_strangers(options: argparse.Namespace, console: Console) -> int:
     from fencepost.conformance.cli.files import check_outputs
     from fencepost.conformance.results import ExitCode
     from fencepost.conformance.zoo.fault import Side
-    from fencepost.conformance.zoo.strangers import RECORDED, count_kit_failures, figures_of, measure, row_of
+    from fencepost.conformance.zoo.strangers import RECORDED, count_kit_mistakes, figures_of, measure, row_of
     from fencepost.conformance.zoo.strangers_run import Measurement
 
     check_outputs({"--json": options.json})
@@ -70,7 +70,7 @@ def run_strangers(options: argparse.Namespace, console: Console) -> int:
         measurement.run(progress, options.shrink)
     for name, share in measure(measurement.judged).items():
         console.print_line(f"{name:48} {share}")
-    failures = count_kit_failures(measurement.judged)
+    failures = count_kit_mistakes(measurement.judged)
     for failure, strangers in failures.most_common(MOST_FREQUENT):
         console.print_line(f"  {strangers:4} x {failure}")
     for failure, stranger in measurement.smallest.items():

@@ -315,7 +315,7 @@ def first_names(named: Sequence[Judged], some: Sequence[Judged]) -> Share:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class KitFailure:
+class KitMistake:
     """Something that the kit does wrong on a stranger: a false alarm, a wrong name, something undecided or a run that
     does not end, and the requirement that it is about."""
 
@@ -326,20 +326,20 @@ class KitFailure:
         return f"{self.what} {self.about}".strip()
 
 
-def kit_failures(judged: Judged) -> Iterator[KitFailure]:
+def kit_mistakes(judged: Judged) -> Iterator[KitMistake]:
     """What the kit did wrong on one stranger; that it missed a fault is not among it."""
     outcome = judged.outcome
     if outcome.ended:
-        yield KitFailure("did not end")
+        yield KitMistake("did not end")
     for name in judged.outside:
-        yield KitFailure("wrong name" if outcome.stranger.faults else "false alarm", name)
+        yield KitMistake("wrong name" if outcome.stranger.faults else "false alarm", name)
     for name in outcome.undecided:
-        yield KitFailure("undecided", name)
+        yield KitMistake("undecided", name)
 
 
-def count_kit_failures(judged: Iterable[Judged]) -> Counter[KitFailure]:
+def count_kit_mistakes(judged: Iterable[Judged]) -> Counter[KitMistake]:
     """What the kit did wrong, and on how many strangers."""
-    return Counter(failure for each in judged for failure in set(kit_failures(each)))
+    return Counter(failure for each in judged for failure in set(kit_mistakes(each)))
 
 
 RECORDED = {

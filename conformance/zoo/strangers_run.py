@@ -13,14 +13,14 @@ from fencepost.conformance.zoo.fault import Side
 from fencepost.conformance.zoo.registry import stranger_kind
 from fencepost.conformance.zoo.strangers import (
     Judged,
-    KitFailure,
+    KitMistake,
     Stranger,
     StrangerKind,
     StrangerOutcome,
-    count_kit_failures,
+    count_kit_mistakes,
     draw_stranger,
     hold_against,
-    kit_failures,
+    kit_mistakes,
     shrink_stranger,
 )
 
@@ -120,7 +120,7 @@ class Measurement:
     side: Side = Side.COORDINATOR
     bounds: Bounds = Bounds()
     judged: list[Judged] = field(default_factory=list)
-    smallest: dict[KitFailure, Stranger] = field(default_factory=dict)
+    smallest: dict[KitMistake, Stranger] = field(default_factory=dict)
     is_cut_short: bool = False
 
     def run(self, show: Callable[[Progress], None], shrink: int = 0) -> None:
@@ -144,14 +144,14 @@ class Measurement:
     def shrink(self, kind: StrangerKind, show: Callable[[Progress], None], kinds: int) -> None:
         """Shrink the strangers of the most frequent kinds of failures."""
         begun = time.monotonic()
-        found = count_kit_failures(self.judged).most_common(kinds)
+        found = count_kit_mistakes(self.judged).most_common(kinds)
         for done, (failure, _) in enumerate(found, 1):
             show(Progress(done - 1, len(found), time.monotonic() - begun, current=str(failure), unit="kinds"))
-            showing = [each.outcome.stranger for each in self.judged if failure in kit_failures(each)]
+            showing = [each.outcome.stranger for each in self.judged if failure in kit_mistakes(each)]
             simplest = min(showing, key=lambda each: len(each.faults) + len(each.differences))
 
-            def shows(stranger: Stranger, failure: KitFailure = failure) -> bool:
+            def shows(stranger: Stranger, failure: KitMistake = failure) -> bool:
                 outcomes = play_strangers([stranger], 1, self.bounds)
-                return any(failure in kit_failures(hold_against(outcome)) for outcome in outcomes)
+                return any(failure in kit_mistakes(hold_against(outcome)) for outcome in outcomes)
 
             self.smallest[failure] = shrink_stranger(kind, simplest, failure.about, shows)

@@ -43,7 +43,7 @@ from fencepost.conformance.zoo.strangers import (
     Stranger,
     StrangerKind,
     StrangerOutcome,
-    count_kit_failures,
+    count_kit_mistakes,
     draw_stranger,
     figures_of,
     hold_against,
@@ -210,7 +210,7 @@ def test_figures_and_kinds_of_failures() -> None:
     shares = {name: (share.hits, share.total) for name, share in measure(judged).items()}
     undecided = [(1, 20), (0, 10), (1, 3), (1, 3)]
     assert list(shares.values()) == [(5, 6), (1, 2), (1, 4), (0, 4), *undecided, (2, 2), (1, 2), (2, 2), (1, 1)]
-    failures = {str(failure): strangers for failure, strangers in count_kit_failures(judged).items()}
+    failures = {str(failure): strangers for failure, strangers in count_kit_mistakes(judged).items()}
     assert failures == {"did not end": 1, "false alarm Z-01": 1, "undecided Z-02": 2}
     assert figures_of(judged)["runs that ended"]["hits"] == 5
     assert row_of(judged[1])["outside"] == {"Z-01": ""}
