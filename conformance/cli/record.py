@@ -132,7 +132,7 @@ def import_offsets_files(options: argparse.Namespace, output: Path) -> str:
 
     stored = import_offsets(options.files, output)
     others = f"; {stored.others} records are not of classic groups" if stored.others else ""
-    unread = f"; {stored.unread} batches were not read: {stored.reason}" if stored.unread else ""
+    unread = f"; {stored.unread} parts were not read: {stored.reason}" if stored.unread else ""
     return f"{stored.events} events from {stored.records} records in {options.output}{others}{unread}"
 
 

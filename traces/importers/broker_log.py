@@ -156,6 +156,8 @@ class Stretch:
 MAX_JITTER_MS = 1_000
 """Threads write lines in another order than their times by less than this."""
 MAX_STRETCHES = 1_000
+MOST_LEAPS = 3
+"""Fewer falls of time than this have reasons of their own, however short the file."""
 HOUR_MS = 3_600_000
 
 
@@ -188,8 +190,12 @@ class LogFile:
             self.note(line)
         if not self.times:
             return
-        self.is_reversed = self.falls > self.rises
-        if self.is_reversed:
+        leaps = len(self.stretches) - 1
+        self.is_reversed = self.falls > 4 * self.rises
+        if not self.is_reversed and leaps > MOST_LEAPS and 4 * leaps > self.rises:
+            self.is_sorted = True
+            imported.notes.append(f"{path.name} is in no order of time and was sorted")
+        elif self.is_reversed:
             imported.notes.append(f"{path.name} has the newest line first and was turned round")
         elif len(self.stretches) > 1:
             self.arrange(imported, path)
@@ -302,7 +308,7 @@ class LogFile:
         if self.is_reversed:
             yield from reversed(list(lines))
         elif self.is_sorted:
-            yield from sorted(lines, key=lambda each: each.time)
+            yield from sorted(lines, key=lambda each: (each.time, *place_at_once(each.step)))
         else:
             yield from lines
 
@@ -314,6 +320,16 @@ class LogFile:
             while place < len(following) and following[place].start <= number:
                 shift, place = following[place].shift, place + 1
             yield replace(line, time=line.time + shift) if shift else line
+
+
+ORDER_AT_ONCE = {"complete": 0, "empty": 0, "publish": 1, "prepare": 2}
+"""In which order the steps of a generation come."""
+
+
+def place_at_once(step: LogStep) -> tuple[int, int]:
+    """The place of a step among those that were logged in one millisecond, where the order of lines is not known."""
+    generation = step.fields.get("generation")
+    return (generation, ORDER_AT_ONCE.get(step.name, 3)) if isinstance(generation, int) else (-1, 0)
 
 
 def goes_on(one: Stretch, other: Stretch) -> bool:

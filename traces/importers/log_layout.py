@@ -282,8 +282,8 @@ def split_document(number: int, prefix: str, value: Any, anchor: re.Pattern[str]
 def told_fields(fields: list[tuple[str, Any]]) -> dict[str, Any]:
     """What fields of a document say of a member."""
     named = ((MEMBER_FIELDS.get(name.rpartition(".")[2].replace("_", "").lower()), value) for name, value in fields)
-    told = {name: value for name, value in named if name is not None and value not in (None, "")}
-    generation = str(told.pop("generation", ""))
+    told: dict[str, Any] = {name: str(value) for name, value in named if name is not None and value not in (None, "")}
+    generation = told.pop("generation", "")
     return told | ({"generation": int(generation)} if re.fullmatch(r"-?\d{1,9}", generation) else {})
 
 

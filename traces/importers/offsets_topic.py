@@ -71,9 +71,7 @@ def import_offsets(paths: Sequence[Path], output: Path) -> OffsetsImportResult:
     began = min(first[0], first[2].body.get("joined", first[0]))
     told_began = datetime.fromtimestamp(began / 1_000, UTC).isoformat(timespec="milliseconds")
     implementation = {"recorder": "fencepost import offsets", "name": "Kafka", "began": told_began}
-    implementation |= (
-        {"unread": f"{imported.unread} batches were not read: {imported.reason}"} if imported.unread else {}
-    )
+    implementation |= {"unread": f"{imported.unread} parts were not read: {imported.reason}"} if imported.unread else {}
     header = Header(names, Order.TOTAL, "wall", Settings(), 0, implementation)
     with trace_writer(output, header) as write:
         for event in to_events(began, first, merged):
@@ -276,7 +274,11 @@ def read_dump(path: Path, imported: OffsetsImportResult) -> Iterator[StoredRecor
             yield from opened.end(producer, time, is_commit="COMMIT" in found["rest"])
             continue
         imported.records += 1
-        body = read_texts(found["rest"].rstrip())
+        try:
+            body = read_texts(found["rest"].rstrip())
+        except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
+            imported.add_unread(f"line {number} is damaged")
+            continue
         if body is None:
             imported.others += 1
         elif is_open and body["step"] == "committed":
@@ -305,10 +307,7 @@ def read_texts(text: str) -> Fields | None:
 
 def read_documents(key: str, value: str) -> Fields | None:
     """A record whose key and value are JSON: Kafka 3.9 and newer."""
-    try:
-        named, told = json.loads(key), json.loads(value) if value.startswith("{") else None
-    except ValueError:
-        return None
+    named, told = json.loads(key), json.loads(value) if value.startswith("{") else None
     if str(named.get("type")) not in ("0", "1", "2"):
         return None
     fields = snake_case(named.get("data") or {})
@@ -329,10 +328,7 @@ def read_old_group(group: str, value: str) -> Fields | None:
     if older is not None:
         told = {**older.groupdict(), "generationId": int(older["generation"])}
     elif value.startswith("{"):
-        try:
-            told = json.loads(value)
-        except ValueError:
-            return None
+        told = json.loads(value)
     if "generationId" not in told:
         return tell_deletion({"group": group})
     owners = OWNER.finditer(str(told.get("assignment") or ""))
