@@ -22,7 +22,7 @@ from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.files.trace_files import TraceError, trace_writer
 from fencepost.traces.importers.client_lines import CLIENTS
 from fencepost.traces.importers.coordinator_lines import COORDINATORS
-from fencepost.traces.importers.log_layout import DAY_MS, Layout, LogRow, level_of, read_rows, stamp_of
+from fencepost.traces.importers.log_layout import DAY_MS, Layout, LogRow, level_of, read_rows
 from fencepost.traces.importers.log_messages import LogStep, MessageForm, name_writers, parse_message
 
 WRITERS = (*COORDINATORS, *CLIENTS)
@@ -58,6 +58,8 @@ class LogImportResult:
     known: int = 0
     unknown: int = 0
     doubled: int = 0
+    is_unordered: bool = False
+    """Whether the order of some lines is known by their times alone."""
     shapes: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -108,6 +110,7 @@ def describe_origin(logs: Sequence["LogFile"], imported: LogImportResult) -> dic
         began = datetime(1970, 1, 1, tzinfo=zone) + timedelta(milliseconds=first)
         told["began"] = began.isoformat(timespec="milliseconds")
     told |= {"unread": imported.unread} if imported.unread else {}
+    told |= {"doubt": "the log is in no order of time"} if imported.is_unordered else {}
     told |= {"doubt": "too many lines of the log were not understood"} if imported.is_doubtful else {}
     limits = [*imported.notes, *dict.fromkeys(filter(None, (log.resolution_note() for log in dated)))]
     return told | ({"times": "; ".join(limits)} if limits else {})
@@ -184,7 +187,7 @@ class LogFile:
         """Learn the layout and the order of times; count lines. Raises `TraceError`."""
         for row, before in islice(read_rows(self.path, ANCHOR, lambda: None), LEARNT_ROWS):
             step = parse_message(WRITERS, row.text)
-            self.layout.learn(row, stamp_of(row, before), step.tail)
+            self.layout.learn(row, before, step.tail)
         self.layout.conclude()
         for line in self.read(imported):
             self.note(line)
@@ -193,7 +196,7 @@ class LogFile:
         leaps = len(self.stretches) - 1
         self.is_reversed = self.falls > 4 * self.rises
         if not self.is_reversed and leaps > MOST_LEAPS and 4 * leaps > self.rises:
-            self.is_sorted = True
+            self.is_sorted = imported.is_unordered = True
             imported.notes.append(f"{path.name} is in no order of time and was sorted")
         elif self.is_reversed:
             imported.notes.append(f"{path.name} has the newest line first and was turned round")
@@ -209,7 +212,7 @@ class LogFile:
             counts.lines += 1
 
         for row, before in read_rows(self.path, ANCHOR, count):
-            stamp = stamp_of(row, before)
+            stamp = self.layout.find_time(row, before)
             if stamp is None and self.layout.stamped > self.layout.unstamped:
                 continue  # a message within a stack trace
             step = self.parse(row)

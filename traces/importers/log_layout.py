@@ -393,16 +393,20 @@ class Layout:
     """Shapes of what follows a message."""
     stamped: int = 0
     unstamped: int = 0
-    """How many rows have a time before their message, and how many have none."""
+    headed: int = 0
+    """How many rows have a time, how many have none, and how many have it on the row before."""
     digits: Counter[int] = field(default_factory=Counter)
     cut_tail: re.Pattern[str] = LOGGER_TAIL
     """What finds the tail of a line."""
     starts: tuple[str, ...] = ()
     """How the tails of lines begin, if all lines have one."""
 
-    def learn(self, row: LogRow, stamp: Stamp | None, tail: str | None) -> None:
-        """Take in a row."""
+    def learn(self, row: LogRow, before: str, tail: str | None) -> None:
+        """Take in a row, and the one before it."""
         self.platforms[platform_of(row)] += 1
+        own = stamp_of(row)
+        stamp = own or stamp_of(row, before)
+        self.headed += own is None and stamp is not None
         self.stamped += stamp is not None
         self.unstamped += stamp is None
         if stamp is not None:
@@ -418,6 +422,10 @@ class Layout:
             self.cut_tail = re.compile(rf"(?:{'|'.join(filter(None, common))})\s*$")
         if total > 2 and "" not in common:
             self.starts = tuple(shape[:3] for shape in common)
+
+    def find_time(self, row: LogRow, before: str) -> Stamp | None:
+        """The time of a row, which is on the row before if that is so in the layout."""
+        return stamp_of(row, before if 2 * self.headed > self.stamped else "")
 
     def is_cut(self, tail: str | None) -> bool:
         """Whether a line with this tail lacks an end that others have."""

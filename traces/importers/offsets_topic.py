@@ -94,8 +94,13 @@ Placed = tuple[int, int, StoredRecord]
 """When a record is told, which file it is in, and the record."""
 
 
+MAX_TIME = 32_503_680_000_000
+"""The year 3000: later times are damage."""
+
+
 def enumerate_file(number: int, records: Iterable[StoredRecord]) -> Iterator[Placed]:
     """The records of a file with times that never fall."""
+    records = (each for each in records if each.time < MAX_TIME)
     for time, record in accumulate(
         ((each.time, each) for each in records), lambda one, two: (max(one[0], two[0]), two[1])
     ):
