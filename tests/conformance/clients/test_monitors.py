@@ -7,15 +7,20 @@ from typing import Any
 
 import pytest
 
+from fencepost.conformance.classic.zoo.clients.reference import replace_function
+from fencepost.conformance.zoo.fault import Patch
 from fencepost.model.assignors.checks import CHECKS
 from fencepost.model.assignors.group import Assignment, ClusterTopics, GroupMember
+from fencepost.model.classic.member.member import lose_membership
+from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from fencepost.traces.classic.client import client
 from fencepost.traces.classic.client.client import MONITORS, ClassicClient
 from fencepost.traces.classic.client.plans import Plans
+from fencepost.traces.classic.client.standings import NOBODY, Standing
 from fencepost.traces.client_judge.judge import judge_client
 from fencepost.traces.client_judge.monitors import Seen
-from fencepost.traces.events import Event, Header, Kind
+from fencepost.traces.events import Event, Header, Kind, Operation
 from fencepost.traces.files.trace_files import open_trace
 from fencepost.traces.verdict import CheckResult, CheckStatus, Violation
 from tests.support.client_scenarios import COOPERATIVE, EAGER, play_scenario
@@ -85,6 +90,18 @@ def test_no_monitor_writes_what_another_module_has() -> None:
     assert writers == FOLD
     assert {each.__module__.rpartition(".")[2] for each in MONITORS}.isdisjoint(FOLD)
     assert foreign_writes("def judge(view):\n    view.debts = {}\n    view.topics['a'].add(1)") == {"debts", "topics"}
+
+
+def test_a_fault_of_the_member_is_none_of_the_judge() -> None:
+    events = list(open_trace(DATA / f"{TRACES[0]}.jsonl.gz")[1])
+    heartbeat = next(each for each in events if each.api == "Heartbeat" and each.kind is Kind.REQUEST)
+    told = evolve(heartbeat, kind=Kind.RESPONSE, body={"error_code": Error.UNKNOWN_MEMBER_ID}, of=heartbeat.sequence)
+    sent = Operation(heartbeat.sequence + 1, "Heartbeat", 4, "A", heartbeat.body, heartbeat.time)
+    member = evolve(NOBODY, id=sent.body["member_id"], generation=sent.body["generation_id"])
+    with Patch() as patch:
+        replace_function(patch, lose_membership, lambda kept: kept)
+        step = Standing(member).reads(sent, told)
+    assert (step.rule, step.member.id) == ("member.unknown-member", None)
 
 
 # -- faults that were missed ------------------------------------------------------------------------------------------

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache, lru_cache
-from types import MappingProxyType
+from importlib.util import module_from_spec, spec_from_file_location
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 from fencepost.adapters.classic.client.driver import BUNDLED_CLIENT, ReferenceSubject
@@ -14,6 +15,7 @@ from fencepost.conformance.zoo.fault import instead_of as stand_in_for
 from fencepost.conformance.zoo.mutants import Mutant, apply_mutant, load_changed, package_mutants, source_of
 from fencepost.conformance.zoo.operators import GUARD_OPERATORS
 from fencepost.model.classic import member
+from fencepost.model.classic.member import member as proved
 from fencepost.model.classic.member.settings import (
     COOPERATIVE_STICKY,
     RANGE,
@@ -23,6 +25,7 @@ from fencepost.model.classic.member.settings import (
 )
 from fencepost.model.frozen import evolve
 from fencepost.model.sorts import InstanceId
+from fencepost.traces.classic.client import standings
 
 EAGER = BUNDLED_CLIENT
 COOPERATIVE = evolve(EAGER, strategies=(COOPERATIVE_STICKY,))
@@ -71,10 +74,22 @@ PATCHED = (
 
 
 def replace_function(patch: Patch, function: Any, value: Any) -> None:
-    """Replace a method in its class, or a function of a module there and in every module that has imported it."""
+    """Replace a method in its class, or a function of a module there and in every module that has imported it; the
+    judge goes on with the member that is proved."""
+    patch.replace(standings, "core", proved_member())
     owner = owner_of(function)
     for module, name in [(owner, function.__name__)] if isinstance(owner, type) else places_of(function):
         patch.replace(module, name, value)
+
+
+@cache
+def proved_member() -> ModuleType:
+    """A copy of the proved member of which no function is replaced."""
+    spec = spec_from_file_location("proved_member", str(proved.__file__))
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def instead_of(place: Callable[..., Any]) -> Callable[[Callable[..., Any]], Injection]:
