@@ -126,7 +126,7 @@ class GoalsOfPaths:
         return conjunction_of([taken, some_fails([goal.term for goal in self.goals])])
 
 
-PER_QUERY = 16
+PER_QUERY = 4
 """How many goals of paths one query is about as long as it finds nothing: they have most of their terms in common."""
 
 

@@ -19,10 +19,13 @@ class LimitedSolver:
     """Answers each query within the limit, or with `unknown`. `longest` is in seconds."""
 
     def __init__(self, seed: int, simple: bool = False) -> None:
-        """The `simple` one is quicker where many small queries share their assumptions."""
+        """The `simple` one is quicker where many small queries share their assumptions, and numbers are compared."""
         self._solver = z3.SimpleSolver() if simple else z3.Solver()
         self._solver.set("rlimit", QUERY_STEPS)
         self._solver.set("random_seed", seed)
+        if simple:
+            self._solver.set("relevancy", 0)
+            self._solver.set("arith.solver", 2)
         self._solver.set("ctrl_c", False)  # a query would take Ctrl-C for itself, and the command go on
         self.longest = 0.0
 
@@ -37,11 +40,20 @@ class LimitedSolver:
     @contextmanager
     def scope(self) -> Iterator[None]:
         """What is assumed within is given up at the end."""
-        self._solver.push()
+        self.push()
         try:
             yield
         finally:
-            self._solver.pop()
+            self.pop(1)
+
+    def push(self) -> None:
+        """Begin a scope: `pop` gives up what is assumed from here on."""
+        self._solver.push()
+
+    def pop(self, count: int) -> None:
+        """End the last scopes."""
+        if count:
+            self._solver.pop(count)
 
     def check(self, *terms: Term) -> z3.CheckSatResult:
         """Whether the terms are possible under what is assumed."""

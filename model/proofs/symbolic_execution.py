@@ -48,7 +48,7 @@ import z3
 
 from fencepost.model.proofs.solver import LimitedSolver
 from fencepost.model.proofs.symbolic_values import BranchDecider
-from fencepost.model.proofs.terms import TRUE, Term, address, is_false, is_true, negation
+from fencepost.model.proofs.terms import TRUE, Term, address, identical, is_false, is_true, negation
 
 Result = TypeVar("Result")
 
@@ -61,6 +61,32 @@ class PathPrefix:
     instance: z3.ModelRef | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class HeldConditions:
+    """The conditions that the solver holds, each in a scope of its own.
+
+    A path begins as the one before it did, for the last branch that waits is taken first. What the two have in common
+    the solver keeps, with all that it learned there.
+    """
+
+    solver: LimitedSolver
+    conditions: list[Term] = field(default_factory=list)
+
+    def hold(self, place: int, condition: Term) -> None:
+        """Hold this condition at a place of the path, and those before it."""
+        if place < len(self.conditions) and identical(self.conditions[place], condition):
+            return
+        self.keep(place)
+        self.solver.push()
+        self.solver.add(condition)
+        self.conditions.append(condition)
+
+    def keep(self, count: int) -> None:
+        """Let go of all conditions but the first ones."""
+        self.solver.pop(len(self.conditions) - count)
+        del self.conditions[count:]
+
+
 @dataclass(slots=True)
 class PathDecisions:
     """The decisions of one run: the given ones first, then the solver's.
@@ -71,6 +97,7 @@ class PathDecisions:
     solver: LimitedSolver
     given: Sequence[bool]
     others: list[PathPrefix]
+    held: "HeldConditions"
     simplified: dict[int, tuple[Term, Term]]
     """The simplified form of each term by the term's address, with the term."""
     instance: z3.ModelRef | None = None
@@ -89,14 +116,16 @@ class PathDecisions:
         choice = self.given[place] if place < len(self.given) else self._choose(term)
         self.taken.append(choice)
         self.known[address(term)] = (term, choice)
-        self.conditions.append(term if choice else negation(term))
-        self.solver.add(self.conditions[-1])
+        self._suppose(term if choice else negation(term))
         return choice
+
+    def _suppose(self, condition: Term) -> None:
+        self.held.hold(len(self.conditions), condition)
+        self.conditions.append(condition)
 
     def assume(self, term: Term) -> None:
         """Suppose the term from here on, whatever was decided. Raises ValueError if it is impossible."""
-        self.solver.add(term)
-        self.conditions.append(term)
+        self._suppose(term)
         if len(self.taken) >= len(self.given):
             possible, self.instance = self._find_instance(TRUE)
             if not possible:
@@ -138,11 +167,14 @@ class PathDecisions:
 
 def execute_paths(run: Callable[[], Result], solver: LimitedSolver) -> Iterator[tuple[Result, list[Term]]]:
     """The result of each path and its conditions, which the solver holds while they are looked at."""
-    waiting, simplified = [PathPrefix()], dict[int, tuple[Term, Term]]()
-    while waiting:
-        prefix = waiting.pop()
-        path = PathDecisions(solver, prefix.decisions, waiting, simplified, prefix.instance)
-        with solver.scope():
+    waiting, held, simplified = [PathPrefix()], HeldConditions(solver), dict[int, tuple[Term, Term]]()
+    try:
+        while waiting:
+            prefix = waiting.pop()
+            path = PathDecisions(solver, prefix.decisions, waiting, held, simplified, prefix.instance)
             with BranchDecider(path.decide, path.assume):
                 result = run()
+            held.keep(len(path.conditions))
             yield result, path.conditions
+    finally:
+        held.keep(0)

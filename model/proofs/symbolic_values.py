@@ -4,6 +4,7 @@ A proxy stands for a z3 term. Comparing proxies gives a truth value, a plain one
 a symbolic truth value asks the path that is being executed. Absence (None) is the number 0.
 """
 
+import operator
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from enum import IntEnum
@@ -17,6 +18,8 @@ from fencepost.model.proofs.terms import (
     TRUE,
     Term,
     alternative,
+    calculation,
+    comparison,
     conjunction,
     disjunction,
     equation,
@@ -143,27 +146,27 @@ class SymbolicNumber:
         return negate(self == other)
 
     def __lt__(self, other: Any) -> Any:
-        return as_truth(z3.simplify(self.term < number_term(other)))
+        return as_truth(comparison(operator.lt, self.term, number_term(other)))
 
     def __le__(self, other: Any) -> Any:
-        return as_truth(z3.simplify(self.term <= number_term(other)))
+        return as_truth(comparison(operator.le, self.term, number_term(other)))
 
     def __gt__(self, other: Any) -> Any:
-        return as_truth(z3.simplify(self.term > number_term(other)))
+        return as_truth(comparison(operator.gt, self.term, number_term(other)))
 
     def __ge__(self, other: Any) -> Any:
-        return as_truth(z3.simplify(self.term >= number_term(other)))
+        return as_truth(comparison(operator.ge, self.term, number_term(other)))
 
     def __rsub__(self, other: Any) -> "SymbolicNumber":
-        return SymbolicNumber(number_term(other) - self.term)
+        return SymbolicNumber(calculation(operator.sub, number_term(other), self.term))
 
     def __add__(self, other: Any) -> "SymbolicNumber":
-        return SymbolicNumber(self.term + number_term(other))
+        return SymbolicNumber(calculation(operator.add, self.term, number_term(other)))
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> "SymbolicNumber":
-        return SymbolicNumber(self.term - number_term(other))
+        return SymbolicNumber(calculation(operator.sub, self.term, number_term(other)))
 
     def __mul__(self, other: Any) -> "SymbolicNumber":
         return SymbolicNumber(self.term * number_term(other))

@@ -3,7 +3,7 @@
 A proof asks for the same few thousand terms hundreds of thousands of times; making them took most of its time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import z3
@@ -94,6 +94,24 @@ def equation(a: Term, b: Term) -> Term:
     made = _made.get(key)
     if made is None:
         made = _made[key] = (z3.BoolRef(z3.Z3_mk_eq(_REFERENCE, a.ast, b.ast), _CONTEXT), a, b)
+    return made[0]
+
+
+def calculation(operator: Callable[[Term, Term], Term], a: Term, b: Term) -> Term:
+    """An operator of two numbers."""
+    key = (operator, a.ast.value, b.ast.value)
+    made = _made.get(key)
+    if made is None:
+        made = _made[key] = (operator(a, b), a, b)
+    return made[0]
+
+
+def comparison(operator: Callable[[Term, Term], Term], a: Term, b: Term) -> Term:
+    """A comparison of two numbers, simplified: a constant where it is plain to see."""
+    key = ("simple", operator, a.ast.value, b.ast.value)
+    made = _made.get(key)
+    if made is None:
+        made = _made[key] = (z3.simplify(operator(a, b)), a, b)
     return made[0]
 
 

@@ -158,6 +158,15 @@ def path_count(function: Callable[..., Any]) -> int:
     return len(list(execute_paths(lambda: TWINS.twin(function)(*symbols), LimitedSolver(0))))
 
 
+def test_the_solver_holds_the_conditions_of_the_path_at_hand_and_then_none() -> None:
+    symbols: Any = (SymbolicBool(z3.Bool("a")), SymbolicBool(z3.Bool("b")), 1, SymbolicNumber(z3.Int("n")), None)
+    solver, decisions = LimitedSolver(0), set()
+    for _, conditions in execute_paths(lambda: TWINS.twin(forking)(*symbols), solver):
+        assert [term.sexpr() for term in solver.assertions()] == [term.sexpr() for term in conditions]
+        decisions.add(tuple(term.sexpr() for term in conditions))
+    assert len(decisions) == path_count(forking) and solver.assertions() == []
+
+
 def test_connectives_fork_no_path() -> None:
     assert {path_count(one) for one in (both, either, nested, chain, chosen, quantified, counted, inside)} == {1}
     assert path_count(forking) > 1
