@@ -498,11 +498,11 @@ async def ensure_topic(
     version = client.nearest_version("Metadata", TOPIC_IDS_SINCE)
     named = {"name": topic, "topic_id": ZERO_UUID} if version >= TOPIC_IDS_SINCE else {"name": topic}
     question: dict[str, object] = {"topics": [named]}
-    # A topic that Metadata shows is not created: not every broker says then that it exists. Until version 4 to ask for
-    # a topic may create it.
-    was_asked = version < 4
-    created = creates and was_asked and await _create_topic(client, address, topic)
-    if not was_asked:
+    # A topic that Metadata shows is not created: not every broker says then that it exists. To ask for one by its name
+    # may create it, with other partitions, on some brokers even where the request forbids it.
+    was_asked = creates and not await _is_listed(client, address, topic)
+    created = was_asked and await _create_topic(client, address, topic)
+    if version >= 4:
         question["allow_auto_topic_creation"] = not creates
     loop = asyncio.get_running_loop()
     deadline = loop.time() + ready_timeout
@@ -538,6 +538,13 @@ def without_topic_ids(versions: Mapping[str, tuple[int, int]]) -> dict[str, tupl
         for api, (lowest, highest) in versions.items()
     }
     return {api: (lowest, highest) for api, (lowest, highest) in named.items() if lowest <= highest}
+
+
+async def _is_listed(client: AdminClient, address: Address, topic: str) -> bool:
+    """Whether a topic is among all topics."""
+    version = client.nearest_version("Metadata", 5)
+    body = await _request(client, address, "Metadata", version, {"topics": None if version else []})
+    return any(row.get("name") == topic and row.get("error_code") == Error.NONE for row in body.get("topics") or ())
 
 
 async def _create_topic(client: AdminClient, address: Address, topic: str) -> bool:

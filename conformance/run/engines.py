@@ -129,7 +129,7 @@ class RestartBatch:
         async def play_delayed(scenario: Scenario, delay: int) -> None:
             await asyncio.sleep(delay / 1000)
             await self.pool.crash_monitor.revive()
-            await self.pool.pacer.wait()
+            await self.pool.pacer.wait(self.pool.crash_monitor.is_gone)
             await self.pool.play_with_restart(scenario, "run", self.on_run, meeting)
 
         self.after_restart = [

@@ -108,12 +108,13 @@ class Pacer:
         self.min_lag = float("inf")
         self.lock = asyncio.Lock()
 
-    async def wait(self) -> None:
-        """Wait for the turn, and until the target is not busy, `MAX_WAIT_SECONDS` at most."""
+    async def wait(self, is_gone: asyncio.Event) -> None:
+        """Wait for the turn, and until the target is not busy, `MAX_WAIT_SECONDS` at most; not at all once it is gone.
+        Raises `TargetError`."""
         async with self.lock:
             loop = asyncio.get_running_loop()
             deadline = loop.time() + MAX_WAIT_SECONDS
-            while await self.is_busy() and loop.time() < deadline:
+            while not is_gone.is_set() and await self.is_busy() and loop.time() < deadline:
                 await asyncio.sleep(PAUSE_SECONDS)
 
     async def is_busy(self) -> bool:
@@ -355,8 +356,7 @@ class ScenarioPool:
         async def play_one(scenario: Scenario) -> None:
             async with places:
                 await asyncio.sleep(max(first_begun + delays.get(scenario, 0.0) - loop.time(), 0.0))
-                if not self.crash_monitor.is_down:
-                    await self.pacer.wait()
+                await self.pacer.wait(self.crash_monitor.is_gone)
                 if self.crash_monitor.is_down:
                     interruption.seconds[scenario] = None
                     return

@@ -272,7 +272,7 @@ class RemoteRun:
         the middle of a crash."""
         if self.profile.can_restart:
             await pool.crash_monitor.look()
-            await pool.crash_monitor.revive()
+        await pool.crash_monitor.revive()
 
         async def play(scenarios: Sequence[Scenario], attempt: str, on_run: RunCallback) -> None:
             if versions_run.scenario in scenarios:

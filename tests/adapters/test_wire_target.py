@@ -176,6 +176,33 @@ def test_a_topic_is_created_once_the_one_of_its_name_is_deleted() -> None:
     assert len(made) == 3
 
 
+def test_a_topic_is_created_before_metadata_may_do_so() -> None:
+    """A broker that creates a topic of one partition whenever somebody asks for it by its name."""
+    broker = FakeBroker()
+    everything, counts = broker.metadata, dict[str, int]()
+
+    def create(request: DecodedRequest) -> ScriptedResponse:
+        counts.setdefault("fencepost", request.body["topics"][0]["num_partitions"])
+        return {"topics": [{"name": "fencepost", "error_code": Error.NONE}]}
+
+    def metadata(request: DecodedRequest) -> ScriptedResponse:
+        for each in request.body["topics"] or ():
+            counts.setdefault(each["name"], 1)
+        rows = [
+            {
+                "error_code": 0,
+                "name": name,
+                "partitions": [{"partition_index": n, "leader_id": 0} for n in range(count)],
+            }
+            for name, count in counts.items()
+        ]
+        return {**everything(request), "topics": rows}  # type: ignore[dict-item]
+
+    broker.responses |= {"CreateTopics": create, "Metadata": metadata}
+    assert describe_target(broker).topic == "fencepost"
+    assert counts == {"fencepost": 4}
+
+
 def test_a_topic_that_cannot_be_created() -> None:
     broker = FakeBroker()
     everything = broker.metadata

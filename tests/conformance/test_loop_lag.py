@@ -232,7 +232,7 @@ def begins(lags: Iterator[float], count: int) -> list[float]:
         return next(lags)
 
     async def one(pace: Pacer) -> None:
-        await pace.wait()
+        await pace.wait(asyncio.Event())
         found.append(round(asyncio.get_running_loop().time(), 2))
 
     async def company() -> None:
@@ -253,6 +253,19 @@ def test_when_answers_take_long_the_next_waits_and_so_do_those_behind_it() -> No
 
 def test_a_target_that_is_slow_by_nature_is_not_waited_for() -> None:
     assert begins(iter([0.5, 0.6, 1.9]), 3) == [0.0, 0.0, 0.0]
+
+
+def test_nobody_waits_for_a_target_that_is_gone() -> None:
+    async def one_after_the_end() -> float:
+        is_gone, pace = asyncio.Event(), Pacer(never)
+        is_gone.set()
+        await pace.wait(is_gone)
+        return asyncio.get_running_loop().time()
+
+    async def never() -> float:
+        return float("inf")
+
+    assert run_virtual(one_after_the_end()) == 0.0
 
 
 def test_nobody_waits_for_ever() -> None:
