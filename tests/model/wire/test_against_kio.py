@@ -142,7 +142,8 @@ def kio_class(name: str, version: int) -> Any:
 FOREIGN = {"StickyAssignorUserData", "CooperativeStickyAssignorUserData"} | {
     f"{name}{part}" for name in ("OffsetCommit", "GroupMetadata") for part in ("Key", "Value")
 }
-"""Formats of Kafka's assignors, which are not among Kafka's schemas; `tests/model/assignors` has bytes of them."""
+"""Formats of Kafka's assignors, which are not among Kafka's schemas (`tests/model/assignors` has bytes of them), and
+what coordinators store, which kio does not know (`tests/traces/test_import_offsets.py` has bytes of that)."""
 PAIRS = [(name, version) for name, schema in SCHEMAS.items() if name not in FOREIGN for version in schema.versions]
 KNOWN_TO_KIO = [(name, version) for name, version in PAIRS if kio_class(name, version) is not None]
 
