@@ -76,7 +76,8 @@ PATCHED = (
 def replace_function(patch: Patch, function: Any, value: Any) -> None:
     """Replace a method in its class, or a function of a module there and in every module that has imported it; the
     judge goes on with the member that is proved."""
-    patch.replace(standings, "core", proved_member())
+    if vars(standings)["core"] is not proved_member():
+        patch.replace(standings, "core", proved_member())
     owner = owner_of(function)
     for module, name in [(owner, function.__name__)] if isinstance(owner, type) else places_of(function):
         patch.replace(module, name, value)
