@@ -164,7 +164,27 @@ class ReportFiles:
 HEAD_BYTES = 64 * 1024
 """How much of a file is looked at."""
 GZIP, PCAP = b"\x1f\x8b", (b"\xd4\xc3\xb2\xa1", b"\xa1\xb2\xc3\xd4", b"M<\xb2\xa1", b"\xa1\xb2<M", b"\n\r\r\n")
-LOG_MARKS = (b"[GroupCoordinator", b"[GroupMetadataManager")
+MARKS = (
+    ("a broker's log", "log", (b"[GroupCoordinator", b"[GroupMetadataManager")),
+    (
+        "a dump of the offsets topic",
+        "offsets",
+        (b"key: group_metadata::", b"key: offset_commit::", b"Log starting offset"),
+    ),
+    (
+        "the log of a client",
+        "log",
+        (
+            b"[Consumer clientId=",
+            b"[Consumer instanceId=",
+            b"joining group",
+            b"[thrd:",
+            b'"kafkajs"',
+            b"coordinator.consumer",
+        ),
+    ),
+)
+"""What files hold that are no traces, the import that makes one of them, and what they have in them."""
 
 
 class SourceError(FencepostError, ValueError):
@@ -247,9 +267,14 @@ def describe_other(head: bytes) -> str:
 
 
 def describe_log_or_capture(head: bytes) -> str:
-    """The command for a log or a capture by its beginning, in whatever encoding; "" for anything else."""
+    """The command for a log, a capture or what a coordinator stored, by its beginning; "" for anything else."""
+    if b"fencepost_trace" in head[:100]:
+        return ""
     if head.startswith(PCAP):
         return "a packet capture; make a trace of it first: fencepost import capture FILE -o TRACE"
-    if any(mark in head.replace(b"\0", b"") for mark in LOG_MARKS):
-        return "a broker's log; make a trace of it first: fencepost import log FILE -o TRACE"
+    if head[:1] == b"\0" and head[16:17] == b"\2":
+        return "a segment of a log of Kafka; make a trace of it first: fencepost import offsets FILE -o TRACE"
+    for name, source, marks in MARKS:
+        if any(mark in head.replace(b"\0", b"") for mark in marks):
+            return f"{name}; make a trace of it first: fencepost import {source} FILE -o TRACE"
     return ""

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from fencepost.conformance.cli import main
+from tests.support.log_stories import DATA as RUN
 
 Capture = pytest.CaptureFixture[str]
 DATA = Path(__file__).parents[1] / "traces" / "data"
@@ -130,3 +131,19 @@ def test_a_length_that_no_packet_has_is_damage(tmp_path: Path, capsys: Capture) 
     assert complaint(["capture", str(capture), "-o", str(tmp_path / "x.jsonl")], capsys) == (
         f"fencepost: {capture}: damaged after packet 0: a packet of 2147483647 bytes"
     )
+
+
+@pytest.mark.parametrize(
+    "path", [*RUN.glob("*.log"), *RUN.glob("dump*"), *RUN.glob("*/*.log")], ids=lambda path: path.name
+)
+def test_judge_says_what_a_file_is_and_what_makes_a_trace_of_it(path: Path, tmp_path: Path, capsys: Capture) -> None:
+    source = "offsets" if "dump" in path.name or path.name[0] == "0" else "log"
+    assert main(["judge", str(path)]) == 2
+    assert f"fencepost import {source} FILE" in capsys.readouterr().err
+    assert main(["import", source, str(path), "-o", str(tmp_path / "t.jsonl")]) == 0
+
+
+def test_a_trace_that_speaks_of_joining_is_none_of_these(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "t").write_text('{"fencepost_trace": 1, "source": "joining group"}\n')
+    assert main(["judge", str(tmp_path / "t")]) == 2
+    assert "make a trace of it" not in capsys.readouterr().err

@@ -181,7 +181,7 @@ class LogFile:
         self.stretches = [Stretch(0)]
         self.falls = self.rises = 0
         self.has_date = self.has_year = self.has_zone = True
-        self.is_reversed = self.is_sorted = False
+        self.is_reversed = self.is_sorted = self.is_unordered = False
 
     def survey(self, imported: LogImportResult, path: Path) -> None:
         """Learn the layout and the order of times; count lines. Raises `TraceError`."""
@@ -196,7 +196,7 @@ class LogFile:
         leaps = len(self.stretches) - 1
         self.is_reversed = self.falls > 4 * self.rises
         if not self.is_reversed and leaps > MOST_LEAPS and 4 * leaps > self.rises:
-            self.is_sorted = imported.is_unordered = True
+            self.is_unordered = imported.is_unordered = True
             imported.notes.append(f"{path.name} is in no order of time and was sorted")
         elif self.is_reversed:
             imported.notes.append(f"{path.name} has the newest line first and was turned round")
@@ -310,8 +310,10 @@ class LogFile:
         lines = self.shifted(self.read())
         if self.is_reversed:
             yield from reversed(list(lines))
-        elif self.is_sorted:
+        elif self.is_unordered:
             yield from sorted(lines, key=lambda each: (each.time, *place_at_once(each.step)))
+        elif self.is_sorted:
+            yield from sorted(lines, key=lambda each: each.time)
         else:
             yield from lines
 
