@@ -1,6 +1,7 @@
 """`python -m tests.acceptance [SUITE] [NAME...]`: measure the thresholds of a suite, of all or of those named.
 
-Suites: pages, targets, proofs, schedules, verdicts, robustness, tests.
+Suites: pages, targets, proofs, schedules, verdicts, robustness, deviations,
+tests.
 Results are written to `tests/acceptance/results`. All of them take many hours. With the environment variable
 FENCEPOST_MUTANTS=rest, mutants that random schedules found before are taken from the record. With FENCEPOST_BATCHES,
 batches of random schedules on Kafka whose reports are in that folder are not played again. With FENCEPOST_REPORTS, the
@@ -20,6 +21,7 @@ SUITES = {
     "schedules": "Thresholds of random schedules",
     "verdicts": "Thresholds of the judge",
     "robustness": "Thresholds of robustness",
+    "deviations": "Known deviations of products",
     "tests": "Long tests",
 }
 """The suites by name, with the titles of their results. Each is a module of `tests.acceptance.checks`."""
