@@ -1,4 +1,4 @@
-"""News: the standing of a client after each response, and its debts from then on."""
+"""Folds what requests and responses tell of a client's membership: its standings, its assignment and its debts."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The state of a client that is followed: its knowledge, its open requests and its debts."""
+"""The view of a client that is followed: what it may know, its open requests and its debts."""
 
 from collections import deque
 from collections.abc import Iterable, Mapping
