@@ -87,6 +87,6 @@ def iterate_in_thread(start: Callable[[], AsyncGenerator[RunEvent, None]]) -> Ge
                 raise event
             yield event
     finally:
-        if thread.is_alive():
+        with suppress(RuntimeError):  # the loop may be closed by now
             loop.call_soon_threadsafe(work.cancel)
         thread.join()
