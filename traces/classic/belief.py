@@ -131,10 +131,9 @@ def is_generation_announced(configuration: Configuration, operations: Mapping[in
 def certain_belief(diagnosis: Diagnosis, body: Body, operations: Mapping[int, GroupOperation]) -> Belief | None:
     """Where to go on after wrong responses, if that is beyond doubt; else None. `operations` are requests by handle.
 
-    Either nothing depends on the response, or the target goes by it from now on: it has let a member in without an id,
-    or it shows what is stored beside an offset. It counts from the generation that it tells, or from another than that.
-    After a commit or a leave it is in doubt what the group is if several states are possible, or a clean-up pass was
-    assumed to explain another error.
+    Either nothing depends on the response, or the target goes by it from now on: it counts from a generation, it has
+    let a member in without an id, or it shows what is stored beside an offset. After a commit or a leave it is in doubt
+    what the group is if several states are possible, or a clean-up pass was assumed to explain another error.
     """
     after = diagnosis.after
     if after is None:
@@ -150,7 +149,7 @@ def certain_belief(diagnosis: Diagnosis, body: Body, operations: Mapping[int, Gr
         if "time" in rest[0].fields and late is not None:
             clean = extend_deadlines(clean, late, rest[0])
         group = evolve(clean.world.group, generation=body.get("generation_id", -1))
-        return Belief((with_group(clean, group), clean), after.mismatches)
+        return Belief((with_group(clean, group),), after.mismatches)
     if all(map(is_detail_for_the_client, rest)) and not diagnosis.is_state_ambiguous:
         return Belief((clean,), after.mismatches)
     mismatch = rest[0]

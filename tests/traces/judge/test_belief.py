@@ -23,7 +23,7 @@ from fencepost.traces.events import Order
 from fencepost.traces.judge.groups import group_judge
 from fencepost.traces.verdict import CheckStatus
 from tests.support.faulty_coordinators import Change, altering_coordinator, replace_error
-from tests.support.trace_builder import OneMemberTrace, join_body, sync_error, sync_response
+from tests.support.trace_builder import OneMemberTrace, join_body, sync_response
 
 
 def show_otherwise(api: str, fields: Mapping[str, Any]) -> Change:
@@ -111,12 +111,11 @@ def test_who_is_listed_is_believed_rather_than_what_is_told_of_them() -> None:
     assert (outcome.failed, outcome.undecided) == (("JOIN-55",), {})
 
 
-@pytest.mark.parametrize("is_refused", [False, True])
-def test_a_wrong_generation_is_the_target_s_or_is_only_told(is_refused: bool) -> None:
+def test_a_wrong_generation_is_followed() -> None:
     tape = OneMemberTrace(Order.TOTAL)
     tape.join(10, 8)
-    tape.sync(20, 8, sync_error(Error.ILLEGAL_GENERATION) if is_refused else sync_response(b"plan"))
-    tape.heartbeat(30, Error.ILLEGAL_GENERATION if is_refused else Error.NONE, generation=8)
+    tape.sync(20, 8, sync_response(b"plan"))
+    tape.heartbeat(30, Error.NONE, generation=8)
     (violation,) = tape.verdict().violations
     assert (violation.api, violation.fields, violation.requirements) == ("JoinGroup", ("generation",), ("GEN-01",))
 
