@@ -64,7 +64,7 @@ from fencepost.model.groups.messages import (
 from fencepost.model.groups.offsets import add_pending
 from fencepost.model.sorts import MemberId
 from fencepost.traces.classic.attribution import OFFSET_DETAIL_FIELDS
-from fencepost.traces.classic.nondeterminism import unseen_of
+from fencepost.traces.classic.nondeterminism import unseen_of, with_group
 from fencepost.traces.classic.stepping import SHOWN_FIELDS, CoordinatorStepper, sender_of
 from fencepost.traces.events import Body
 from fencepost.traces.judge.diagnosis.diagnosis import Belief, Diagnoser, Diagnosis, errors_in, is_accepted
@@ -260,11 +260,6 @@ def with_all_joined(group: Group) -> Group:
     """The group in which every member waits for the end of the join phase."""
     slots = (evolve(slot, join=slot.join or NOBODYS_REQUEST) if is_member(slot) else slot for slot in group.slots)
     return evolve(group, slots=tuple(slots))
-
-
-def with_group(configuration: Configuration, group: Group | None) -> Configuration:
-    """The configuration with the group in another state."""
-    return evolve(configuration, world=evolve(configuration.world, group=group))
 
 
 class BelievedStates:

@@ -266,6 +266,11 @@ def unseen_of(configuration: Configuration) -> Unseen:
     return unseen if isinstance(unseen, Unseen) else NOTHING_UNSEEN
 
 
+def with_group(configuration: Configuration, group: Group | None) -> Configuration:
+    """The configuration with the group in another state."""
+    return evolve(configuration, world=evolve(configuration.world, group=group))
+
+
 def finish_loading(configuration: Configuration, now: Instant) -> Configuration:
     """The configuration at the first response after a restart: by now the group is loaded and sessions have begun."""
     unseen = unseen_of(configuration)
@@ -278,7 +283,7 @@ def finish_loading(configuration: Configuration, now: Instant) -> Configuration:
     slots = tuple(
         evolve(slot, deadline=cap_at(slot.deadline, high(now) + slot.session_timeout)) for slot in group.slots
     )
-    return evolve(ready, world=evolve(configuration.world, group=evolve(group, slots=slots)))
+    return with_group(ready, evolve(group, slots=slots))
 
 
 # --- Which groups of a trace existed before, and which of them were seen to be gone since.

@@ -18,6 +18,7 @@ from fencepost.traces.classic.nondeterminism import (
     finish_loading,
     outcomes_over_dialects,
     unseen_of,
+    with_group,
 )
 from fencepost.traces.classic.overdue import READING_APIS, CleanupWatch, keep_overdue_group
 from fencepost.traces.classic.stepping import (
@@ -263,13 +264,12 @@ class ClassicStepper(CoordinatorStepper):
     def park_leader(self, configuration: Configuration, part: GroupOperation, now: Instant) -> Iterator[Configuration]:
         """The configurations after the leader's SyncGroup waits as a follower's does, until its assignments are stored
         or a rebalance begins."""
-        world, group = configuration.world, configuration.world.group
+        group = configuration.world.group
         if group is None or group.phase is not Phase.COMPLETING or part.request.core.member != group.leader:
             return
-        led_by_nobody = evolve(configuration, world=evolve(world, group=evolve(group, leader=None)))
+        led_by_nobody = with_group(configuration, evolve(group, leader=None))
         for after in self.step_request(led_by_nobody, part, part.request, now):
-            parked = evolve(after.world.group, leader=group.leader)
-            yield evolve(after, world=evolve(after.world, group=parked))
+            yield with_group(after, evolve(after.world.group, leader=group.leader))
 
     @staticmethod
     def is_admitted_without_id(part: GroupOperation) -> bool:
