@@ -241,11 +241,12 @@ class SettingsProbe:
     async def _measure_group_size(self) -> None:
         """Have more members join a group than a limit in reach allows. A refusal that comes late makes the group look
         larger than it may be, so that the smaller of two measurements counts."""
-        sizes = [await self._count_admitted() for _ in range(2)]
-        if max(sizes) > MAX_PROBED_SIZE:
+        first = await self._count_admitted()
+        second = await self._count_admitted() if first <= MAX_PROBED_SIZE else first
+        if max(first, second) > MAX_PROBED_SIZE:
             self._learn(SettingOrigin.UNLIMITED, max_group_size=INT32_MAX)
         else:
-            self._learn(SettingOrigin.PROBE, max_group_size=min(sizes))
+            self._learn(SettingOrigin.PROBE, max_group_size=min(first, second))
 
     async def _count_admitted(self) -> int:
         """How many members of a new group are not refused, of one more than `MAX_PROBED_SIZE`."""
