@@ -250,7 +250,7 @@ class RegionOperator:
             self._await_reset()
 
     def on_assigned(self, partitions: frozenset[Partition]) -> None:
-        """Seek what is assigned, unless a reset is awaited, which will; one if nothing was revoked before (H09),
+        """Seek what is assigned, unless a reset is awaited, which will; await one if nothing was revoked before (H09),
         or the map is old (H13)."""
         self._assigned = partitions
         self.offsets = {one: offset for one, offset in self.offsets.items() if one in partitions}

@@ -9,7 +9,7 @@ call in the place of each such expression, which makes one term for both cases:
     a if c else b                   `choice`
     a is None, a in (b, c), a < b < c    `absent`; a disjunction; a conjunction
     any(..), all(..), sum(..), max(..), min(..)    `some`, `every`, `total`, `greatest`, `least`
-    a in b, a.isdisjoint(b), {a, b}, dict.fromkeys(a, b)    `contains`, `apart`, `collection`, `filled`
+    a in b, a.isdisjoint(b), {a, b}, dict.fromkeys(a, b)    `contains`, `apart`, `collection`, `constant_map`
     all(f(a) for a in b)            `every_of`, which is about every element of a symbolic set
 
 `if` statements are left as they are. They fork: they are the decisions that a reader of the protocol knows by name.
@@ -112,7 +112,7 @@ def collection(*values: Any) -> Any:
     return set(values)
 
 
-def filled(keys: Any, value: Any) -> Any:
+def constant_map(keys: Any, value: Any) -> Any:
     """`dict.fromkeys(keys, value)`."""
     if not isinstance(keys, SymbolicSet):
         return dict.fromkeys(keys, value)
@@ -179,7 +179,7 @@ def least(*values: Any) -> Any:
 
 CALLS: dict[str, Callable[..., Any]] = {"any": some, "all": every, "sum": total, "max": greatest, "min": least}
 CLAIMS: dict[str, Callable[..., Any]] = {"any": some_of, "all": every_of}
-_OTHERS = (conjunction, disjunction, opposite, choice, absent, contains, apart, collection, filled)
+_OTHERS = (conjunction, disjunction, opposite, choice, absent, contains, apart, collection, constant_map)
 EXPRESSIONS = {one.__name__: one for one in (*_OTHERS, *CALLS.values(), *CLAIMS.values())}
 
 
@@ -224,7 +224,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         if isinstance(node.func, ast.Attribute) and node.func.attr == "isdisjoint":
             return call(apart, node.func.value, *node.args)
         if isinstance(node.func, ast.Attribute) and ast.unparse(node.func) == "dict.fromkeys":
-            return call(filled, *node.args)
+            return call(constant_map, *node.args)
         claimed = self._claim_of_each(node)
         if claimed is not None:
             return claimed

@@ -1,7 +1,6 @@
 """`python -m tests.acceptance [SUITE] [NAME...]`: measure the thresholds of a suite, of all or of those named.
 
-Suites: pages, targets, proofs, schedules, verdicts, robustness, deviations,
-tests.
+Suites: pages, targets, proofs, schedules, verdicts, robustness, deviations, tests.
 Results are written to `tests/acceptance/results`. All of them take many hours. With the environment variable
 FENCEPOST_MUTANTS=rest, mutants that random schedules found before are taken from the record. With FENCEPOST_BATCHES,
 batches of random schedules on Kafka whose reports are in that folder are not played again. With FENCEPOST_REPORTS, the

@@ -117,7 +117,7 @@ class Draining:
         gaps = sum(each == partition and position <= offset < end for each, offset in view.markers)
         return max(0, end - position - gaps)
 
-    def held(self, view: ClientView) -> frozenset[TopicPartition]:
+    def buffered_partitions(self, view: ClientView) -> frozenset[TopicPartition]:
         """The partitions with buffered records."""
         return frozenset(each for each in self.ends if self.count(view, each))
 
@@ -290,7 +290,7 @@ class Draining:
     def note_rest(self, view: ClientView) -> None:
         """Note what the poll has left, for the next one."""
         application = view.application
-        held, visited = self.held(view), frozenset(self.returned)
+        held, visited = self.buffered_partitions(view), frozenset(self.returned)
         is_full = bool(application.limit) and application.returned == application.limit
         self.stopped_at = visited & held
         self.left = held - visited if is_full else frozenset()
@@ -393,7 +393,7 @@ class Draining:
         wanted = installed - view.application.paused - view.application.out_of_range - view.fetches_outstanding()
         wanted -= led_by_silent_nodes(view, installed, end)
         sequence = view.join.handle - 1 if view.join is not None else 0
-        yield self.judge_idle(wanted - self.held(view), since, end, sequence)
+        yield self.judge_idle(wanted - self.buffered_partitions(view), since, end, sequence)
         yield from self.judge_returned(view, wanted, end, sequence)
 
     def judge_manual_progress(self, view: ClientView, end: int) -> Findings:
