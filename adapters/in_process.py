@@ -129,7 +129,8 @@ class InProcessTarget:
         self.advance()
         self._record_fault("move", {"group": group})
         old, new = self._leadership.leader, self._leadership.move()
-        parked = [_request_of(handle, flight) for handle, flight in self._pending.items()]
+        events = [(handle, flight.request) for handle, flight in self._pending.items()]
+        parked = [Request(handle, one.api, one.version, None, _HOST, one.body) for handle, one in events]
         self._deliver(filter(None, map(self._leadership.end_parked, parked)))
         self._start()
         self._record_fault("moved", {"group": group, "old": old, "new": new})
@@ -300,12 +301,6 @@ class _Channel:
             return "the channel is closed"
         lowest, highest = self._target.versions.get(api, (0, -1))
         return f"the coordinator has versions {lowest} to {highest}" if highest >= 0 else "no such API"
-
-
-def _request_of(handle: int, flight: _PendingRequest) -> Request:
-    """A pending request as the coordinator knows it, but for the client's id."""
-    event = flight.request
-    return Request(handle, event.api, event.version, None, _HOST, event.body)
 
 
 def _no_response() -> asyncio.Future[Body | None]:

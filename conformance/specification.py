@@ -1,6 +1,6 @@
 """The specifications of all protocols, and the requirements in them, by subject, by id and by pattern."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 from fencepost.model.catalogue.requirement import Requirement, select_requirements
@@ -33,13 +33,7 @@ def _places() -> dict[str, str]:
 def select_from_all(patterns: Sequence[str]) -> tuple[Requirement, ...]:
     """The requirements of all specifications whose ids match a pattern; all of them without patterns. Raises
     `UnknownRequirement` for a pattern that no id matches."""
-    return select_from(all_specifications(), patterns)
-
-
-def select_from(specifications: Iterable[Specification], patterns: Sequence[str]) -> tuple[Requirement, ...]:
-    """The requirements of these specifications whose ids match a pattern; all of them without patterns. Raises
-    `UnknownRequirement` for a pattern that no id matches."""
-    return select_requirements([each for one in specifications for each in one.requirements.values()], patterns)
+    return select_requirements([each for one in all_specifications() for each in one.requirements.values()], patterns)
 
 
 def specification_of(requirement: Requirement) -> Specification:

@@ -428,7 +428,11 @@ class PushBroker:
         assert task is not None
         self._tasks.add(task)
         try:
-            while (payload := await self._next_request(reader)) is not None:
+            while True:
+                async with asyncio.timeout(self.settings.maximum_session_timeout_ms / 1000):
+                    payload = await read_frame(reader)
+                if payload is None:
+                    return
                 name, body = decode_push_request(payload, DIALECT)
                 if name == "ClusterMetadata":
                     writer.write(encode_push_response(name, self.describe(), DIALECT))
@@ -441,11 +445,6 @@ class PushBroker:
         finally:
             self._tasks.discard(task)
             writer.close()
-
-    async def _next_request(self, reader: asyncio.StreamReader) -> bytes | None:
-        """The next request of a connection without a registration. Raises `TimeoutError` if it does not come."""
-        async with asyncio.timeout(self.settings.maximum_session_timeout_ms / 1000):
-            return await read_frame(reader)
 
     def describe(self) -> Body:
         """The metadata response: the live brokers and the coordinator (PUSH-23)."""

@@ -218,7 +218,9 @@ class LineJob:
         part = operator.checkpoint()
         if part is None:
             return {"written": None, "names": None, "part": None}
-        return {"written": to_numbers(part.offsets), "names": sorted(part.names), "part": part_to_json(part)}
+        offsets, names = to_numbers(part.offsets), sorted(part.names)
+        told = {"name": part.name, "names": names, "offsets": offsets, "base": to_numbers(part.base)}
+        return {"written": offsets, "names": names, "part": told}
 
     def resume(self, operator: RegionOperator, request: Body) -> Body:
         """The checkpoint is complete."""
@@ -311,12 +313,6 @@ def to_offsets(request: Body, name: str) -> Offsets:
             raise BadRequest(f"{name!r} is not a map of offsets")
         found[TOPIC, int(number)] = offset
     return found
-
-
-def part_to_json(part: OperatorPart) -> Body:
-    """A part of a checkpoint as the line protocol has it."""
-    maps = {"offsets": to_numbers(part.offsets), "base": to_numbers(part.base)}
-    return {"name": part.name, "names": sorted(part.names), **maps}
 
 
 def part_from_json(value: object) -> OperatorPart:

@@ -66,9 +66,10 @@ class ServedCluster:
         """Respond to CreateTopics; settings of topics are ignored."""
         asked = Counter(topic["name"] for topic in body["topics"])
         once = {topic["name"]: topic for topic in body["topics"]}
+        twice = {"error_code": Error.INVALID_REQUEST, "error_message": "The topic is named twice."}
         return {
             "topics": [
-                self._refuse_duplicate(name) if asked[name] > 1 else self._create_topic(topic, body["validate_only"])
+                {"name": name, **twice} if asked[name] > 1 else self._create_topic(topic, body["validate_only"])
                 for name, topic in once.items()
             ]
         }
@@ -114,9 +115,6 @@ class ServedCluster:
             "topic_id": topic.id,
             "partitions": [_describe_partition(index, leader) for index, leader in enumerate(leaders)],
         }
-
-    def _refuse_duplicate(self, name: str) -> Body:
-        return {"name": name, "error_code": Error.INVALID_REQUEST, "error_message": "The topic is named twice."}
 
     def _create_topic(self, topic: Body, validate_only: bool) -> Body:
         name, assignments = topic["name"], topic["assignments"]

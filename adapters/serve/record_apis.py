@@ -121,7 +121,9 @@ class Partition:
         limit = self.last_stable_offset if committed_only else self.end_offset
         chosen: list[bytes] = []
         reached = offset
-        for stored in islice(self._stored, self._batch_index(offset), None):
+        # From the batch with `offset`, or the first after it.
+        first = max(bisect_right(self._stored, offset, key=attrgetter("base")) - 1, 0)
+        for stored in islice(self._stored, first, None):
             forced = at_least_one and not chosen
             if stored.base >= limit or stored.end <= offset or (len(stored.data) > max_bytes and not forced):
                 break
@@ -168,10 +170,6 @@ class Partition:
             beside = self._file.with_suffix(".new")
             beside.write_bytes(b"".join(stored.data for stored in self._stored))
             os.replace(beside, self._file)
-
-    def _batch_index(self, offset: int) -> int:
-        """The index of the batch with `offset`, or of the first after it."""
-        return max(bisect_right(self._stored, offset, key=attrgetter("base")) - 1, 0)
 
 
 # --- The topics of the broker: their names, ids and partitions.

@@ -139,13 +139,6 @@ UNBOUND_PORT = 9092
 """The port that a client in this process is told of the first node, as long as no socket listens."""
 
 
-async def serve_as_it_is(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, node_id: int, respond: Respond
-) -> None:
-    """Serve a connection, and add nothing to it."""
-    await serve_connection(reader, writer, respond)
-
-
 @dataclass(frozen=True, slots=True)
 class ParkedRequest:
     """A request in the coordinator, and the future that gets the body of its response."""
@@ -167,7 +160,7 @@ class Server:
         storage_delay_ms: int = 0,
         nodes: int = 1,
         observe: Callable[[DecodedRequest, Body], None] = lambda request, body: None,
-        serve: ServeConnection = serve_as_it_is,
+        serve: ServeConnection = lambda reader, writer, node_id, respond: serve_connection(reader, writer, respond),
         dialect: str = KAFKA,
     ) -> None:
         """`observe` gets each request to the coordinator with its response; `serve` serves each connection; `dialect`

@@ -322,13 +322,10 @@ def result_line(result: PropertyResult) -> str:
     """One result in one line, and the sequence that shows it below, if there is one to show."""
     one = result.property
     text = f"{result.verdict}  {one.name}: {one.sentence} Covers {one.covers} {result.where}. Not: {one.excludes}."
-    return "\n".join([text, *path_lines(result)]) if result.verdict == "violated" else text
-
-
-def path_lines(result: PropertyResult) -> Iterator[str]:
-    """The steps of a story, numbered."""
-    for number, step in enumerate(result.path, 1):
-        yield f"  {number:3}. {step.label}" + (f"  [{step.after}]" if step.after else "")
+    if result.verdict == "violated":
+        for number, step in enumerate(result.path, 1):
+            text += f"\n  {number:3}. {step.label}" + (f"  [{step.after}]" if step.after else "")
+    return text
 
 
 def summary(explored: ExplorationResult) -> str:

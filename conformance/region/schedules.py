@@ -102,11 +102,6 @@ class RegionWalk:
     row: Row = field(default_factory=lambda: tuple(BOUNDS.initial()))
     system: TransitionSystem = SYSTEM
 
-    def list_enabled(self) -> list[tuple[Action, tuple[Transition, ...]]]:
-        """The actions that can be taken, with their transitions."""
-        found = ((action, transitions_of(action, self.row)) for action in self.system.actions)
-        return [(action, transitions) for action, transitions in found if transitions]
-
     def take(self, name: str, choice: int) -> tuple[Transition | None, tuple[WalkRequest, ...]]:
         """Take the action of this name, if it is possible; `choice` selects one of its transitions."""
         action = ACTIONS.get(name)
@@ -250,7 +245,9 @@ class RegionSchedules(ScheduleProtocol):
         async def play(context: ScenarioContext) -> None:
             job, walk = await start_job(context, "".join(BOUNDS.names)), RegionWalk()
             for move in schedule.moves:
-                _, requests = walk.take(action_name(move), move.number("choice"))
+                name = BOUNDS.names[move.who % len(BOUNDS.names)]
+                action = move.kind if move.kind in OF_NOBODY else f"{name} {move.kind}"
+                _, requests = walk.take(action, move.number("choice"))
                 for one in requests:
                     await job.repeat(one.api, {"operator": one.operator, **one.fields})
 
@@ -262,13 +259,15 @@ def draw_schedule(name: str, random: Random) -> GeneratedSchedule:
     walk, moves = RegionWalk(), []
     habits = {kind: random.choice(WEIGHTS) * (FAULT_WEIGHT if kind in FAULT_MOVES else 1.0) for kind in KINDS}
     for _ in range(random.randint(*MOVES)):
-        enabled = walk.list_enabled()
+        enabled = [(one, found) for one in walk.system.actions if (found := transitions_of(one, walk.row))]
         if not enabled:
             break
         ((action, transitions),) = random.choices(enabled, [habits[kind_of(action.name)] for action, _ in enabled])
         choice = random.randrange(len(transitions))
         walk.take(action.name, choice)
-        moves.append(move_of(action.name, choice))
+        kind = kind_of(action.name)
+        who = 0 if kind == action.name else BOUNDS.names.index(action.name[0])
+        moves.append(Move(kind, who, (("choice", choice),) if choice else ()))
     return GeneratedSchedule(Schedule(name, (), tuple(moves)), Counter())
 
 
@@ -278,17 +277,6 @@ def kind_of(action: str) -> str:
     return what if who in BOUNDS.names else action
 
 
-def move_of(action: str, choice: int) -> Move:
-    """An action as a move: of the operator that it is about, or of nobody."""
-    kind, options = kind_of(action), (("choice", choice),) if choice else ()
-    return Move(kind, 0 if kind == action else BOUNDS.names.index(action[0]), options)
-
-
 KINDS = tuple(dict.fromkeys(map(kind_of, ACTIONS)))
 OF_NOBODY = frozenset(kind for kind in KINDS if kind in ACTIONS)
 """The kinds of actions that are about no operator."""
-
-
-def action_name(move: Move) -> str:
-    """The name of a move's action."""
-    return move.kind if move.kind in OF_NOBODY else f"{BOUNDS.names[move.who % len(BOUNDS.names)]} {move.kind}"

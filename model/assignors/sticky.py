@@ -250,7 +250,7 @@ class _Improvement:
         """Move what can be moved of these partitions, in passes, until a pass moves none."""
         sizes, holders, of = self.audiences.sizes, self.holders, self.audiences.of
         is_moving = True
-        while is_moving and self.audiences.is_uneven():
+        while is_moving and max(sizes) - min(sizes) > 1:
             is_moving = False
             for code in codes:
                 size = sizes[holders[code]]

@@ -301,7 +301,3 @@ class Audiences:
         for audience in self._joined[position]:
             if audience in self._heaps:
                 heappush(self._heaps[audience], (self.sizes[position], position))
-
-    def is_uneven(self) -> bool:
-        """Whether two members differ by more than one partition."""
-        return max(self.sizes) - min(self.sizes) > 1

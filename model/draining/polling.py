@@ -108,12 +108,6 @@ def is_poll_unfinished(ring: Ring) -> Truth:
     return and_(ring.budget > 0, ring.visited < ring.partitions)
 
 
-def records_taken(ring: Ring) -> int:
-    """How many records a visit of the partition at the cursor takes."""
-    held = ring.buffers[ring.cursor]
-    return ite(held <= ring.budget, held, ring.budget)
-
-
 def next_position(ring: Ring, position: int) -> int:
     """The next position in the ring."""
     return ite(position + 1 < ring.partitions, position + 1, 0)
@@ -121,8 +115,9 @@ def next_position(ring: Ring, position: int) -> int:
 
 def visit(ring: Ring, resume: Resume) -> Ring:
     """Take from the partition at the cursor and go on to the next."""
-    taken = records_taken(ring)
-    rest = ring.buffers[ring.cursor] - taken
+    held = ring.buffers[ring.cursor]
+    taken = ite(held <= ring.budget, held, ring.budget)
+    rest = held - taken
     onward = next_position(ring, ring.cursor)
     return evolve(
         ring,

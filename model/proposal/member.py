@@ -70,12 +70,6 @@ def given_partitions(members: tuple[MemberView, ...], plan: Plan) -> Plan:
     )
 
 
-def with_more_partitions(leadership: Leadership, plan: Plan) -> Plan:
-    """What the leader may give now: what it gave before, and of the plan only partitions that nobody has."""
-    fresh = given_partitions(leadership.members, plan)
-    return tuple(has if has is not None else gets for has, gets in zip(leadership.given, fresh, strict=True))
-
-
 def learn_partitions(leadership: Leadership, count: int) -> Leadership:
     """The leadership of a leader that knows of so many partitions, or more: nobody has or claims those that came."""
     added = max(count - len(leadership.given), 0)
@@ -105,7 +99,9 @@ def resync(member: Member, leadership: Leadership, handle: Handle, plan: Plan) -
     if not can_resync(member, leadership):
         return MemberStep(member), leadership
     leadership = learn_partitions(leadership, len(plan))
-    given = with_more_partitions(leadership, plan)
+    # Of the plan only partitions that nobody has are new.
+    fresh = given_partitions(leadership.members, plan)
+    given = tuple(has if has is not None else gets for has, gets in zip(leadership.given, fresh, strict=True))
     response = leadership.response
     request = sync_request(member, handle, response, assignments(leadership.members, given))
     step = MemberStep(synchronizing(member, handle), (SentRequest(request),), "member.resync")

@@ -109,10 +109,6 @@ class PushWorld:
         sent = (getattr(each.message, "attempt", 0) for each in self.outbox)
         return 1 + max((*(attempt for attempt, _ in self.numbers), *sent), default=0)
 
-    def attempt_of(self, number: int) -> int:
-        """The attempt with this number on the wire."""
-        return next((attempt for attempt, seen in self.numbers if seen == number), STALE)
-
     @property
     def run(self) -> PushRebalance | None:
         """The rebalance under way."""
@@ -224,7 +220,7 @@ def take_response(
     echoes."""
     if world.group is None:
         return world, ""
-    attempt = world.attempt_of(number)
+    attempt = next((attempt for attempt, seen in world.numbers if seen == number), STALE)
     response = StopResponse(attempt) if api == "Stop" else StartResponse(attempt, error)
     step = receive_response(world.group, *registration, response, REPAIRED)
     taken = world.after(step)

@@ -81,10 +81,6 @@ class JobState:
         """An operator, None if it is down."""
         return dict(self.operators).get(name)
 
-    def part_of(self, name: str, number: int) -> OperatorCheckpoint | None:
-        """What an operator wrote into a checkpoint."""
-        return next((part for one, part in self.parts if one == number and part.name == name), None)
-
 
 def put_operator(state: JobState, name: str, operator: Operator | None) -> JobState:
     """The job with an operator in another state, or down, and then its contribution is forgotten."""
@@ -95,11 +91,6 @@ def put_operator(state: JobState, name: str, operator: Operator | None) -> JobSt
         drains = tuple(one for one in state.drains if one[0] != name)
         return evolve(state, operators=tuple(sorted(others.items())), contributions=kept, drains=drains)
     return evolve(state, operators=tuple(sorted({**others, name: operator}.items())))
-
-
-def offsets_of(body: Mapping[str, int]) -> Offsets:
-    """A map of the line protocol as the model has it."""
-    return tuple(body.get(str(partition)) for partition in range(WIDTH))
 
 
 def body_of(offsets: Offsets) -> dict[str, int]:
@@ -205,7 +196,8 @@ def revoke(state: JobState, request: Body) -> JobStep:
 
 def assign(state: JobState, request: Body) -> JobStep:
     """onPartitionsAssigned."""
-    starts = lay_over(state.starts, offsets_of(request["starts"]))
+    told: Offsets = tuple(request["starts"].get(str(partition)) for partition in range(WIDTH))
+    starts = lay_over(state.starts, told)
     partitions = tuple(sorted(request["partitions"]))
     operator = operator_of(state, request)
     step = handlers.on_assigned(operator, partitions, state.variables, REPAIRED, starts)
@@ -292,7 +284,7 @@ def reset(state: JobState, request: Body) -> JobStep:
     if number == 0:
         step = handlers.reset_to_initial(operator, state.variables, REPAIRED, state.starts)
         return take_operator_step(state, request, step, done=True)
-    part = state.part_of(name, number)
+    part = next((part for one, part in state.parts if one == number and part.name == name), None)
     if part is None:
         raise UnfitRequest(f"operator {name} wrote no checkpoint {number}")
     bean, rule = contribute(state.bean, number, part, state.job, REPAIRED)

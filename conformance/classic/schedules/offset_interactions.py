@@ -105,11 +105,6 @@ def delete_group(builder: ScheduleBuilder) -> None:
 # --- transactions -----------------------------------------------------------------------------------------------
 
 
-def has_open_transaction(builder: ScheduleBuilder) -> bool:
-    """Whether a transaction is open."""
-    return bool(builder.simulation.open_transactions())
-
-
 def transact(builder: ScheduleBuilder, producer: int, options: Mapping[str, Value]) -> None:
     """A producer commits offsets of the group in its transaction."""
     sender = draw_sender(builder)
@@ -124,7 +119,7 @@ def commit_in_transaction(builder: ScheduleBuilder) -> None:
     builder.act("fetch", {"partition": options["partition"], "stable": 1})
 
 
-@interaction(Family.TRANSACTIONS, has_open_transaction)
+@interaction(Family.TRANSACTIONS, lambda builder: bool(builder.simulation.open_transactions()))
 def end_transaction(builder: ScheduleBuilder) -> None:
     """A transaction is committed or aborted, and the offsets are fetched."""
     producer = builder.draw.choose(builder.simulation.open_transactions())

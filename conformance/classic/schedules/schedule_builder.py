@@ -133,16 +133,12 @@ class ScheduleBuilder:
         self.in_each_group(lambda: self.act("describe"))
         self.in_each_group(self.fetch_all)
 
-    def end_transactions(self) -> None:
-        """End all open transactions."""
-        for producer in self.simulation.open_transactions():
-            self.act("end", {"producer": producer, **({"abort": 1} if self.draw.number(0, 2) == 0 else {})})
-
     def finish(self) -> None:
         """End the schedule with requests that show the state of the groups, before and after transactions end."""
         self.probe_all()
         if self.simulation.open_transactions():
-            self.end_transactions()
+            for producer in self.simulation.open_transactions():
+                self.act("end", {"producer": producer, **({"abort": 1} if self.draw.number(0, 2) == 0 else {})})
             self.in_each_group(self.fetch_all)
 
     # --- who and where ------------------------------------------------------------------------------------------

@@ -212,7 +212,7 @@ class SwarmRun:
     async def run(self) -> SwarmOutcome:
         """Play the plan to its end, and remove what was made. Raises `TargetError`."""
         self._began = asyncio.get_running_loop().time()
-        watch = SwarmWatch(self.now, self._generation_of)
+        watch = SwarmWatch(self.now, lambda name: self.members[name].generation)
         try:
             await self.admin.create_topic(self.plan.partitions)
             self._began = asyncio.get_running_loop().time()
@@ -271,9 +271,6 @@ class SwarmRun:
         await asyncio.gather(*self._closing)
         for member in self.members.values():
             await member.kill()
-
-    def _generation_of(self, name: str) -> int:
-        return self.members[name].generation
 
     # -- what happens ---------------------------------------------------------------------------------------------
 
@@ -410,7 +407,8 @@ class SwarmRun:
         ]
         if joining:
             told = sorted({one.failure for one in lives if one.name in joining} - {""})
-            return f"{len(joining)} of {len(lives)} members join, such as {joining[0]}{describe_failures(told)}"
+            ends = f"; told {', '.join(told)}" if told else ""
+            return f"{len(joining)} of {len(lives)} members join, such as {joining[0]}{ends}"
         generations = {one.generation for one in lives}
         if len(generations) > 1:
             return f"members are in the generations {sorted(generations)}"
@@ -432,11 +430,6 @@ class SwarmRun:
 def end_task(task: "asyncio.Task[None]", ended: "asyncio.Task[None]") -> None:
     """End a task as another one has ended."""
     task.cancel()
-
-
-def describe_failures(told: list[str]) -> str:
-    """What members have raised, as the end of a sentence."""
-    return f"; told {', '.join(told)}" if told else ""
 
 
 def make_run(

@@ -1,6 +1,5 @@
 """A coordinator that is not there, that loads, or that cannot write: what it answers, and what stays."""
 
-from collections.abc import Mapping
 from enum import Enum
 
 from fencepost.model.classic.coordinator.dispatch import apply_core_step, handle_request
@@ -98,7 +97,9 @@ def refuse_unavailable(
     if reason is Unavailable.ELSEWHERE and isinstance(request, ListGroups):
         return respond(state, request, ListGroupsResponse(False), "gate.elsewhere.list")
     if reason is Unavailable.LOADING and isinstance(request, ListGroups) and not dialect.loading_lists_nothing:
-        return list_while_loading(state, request)
+        # The error comes with the groups known so far (DIV-14).
+        _, known, _ = on_list(state, request, CLASSIC_GROUP)
+        return respond(state, request, evolve(known, error=reason.error), reason.rule)
     return respond(state, request, error_response_to(request, reason.error, dialect, cluster), reason.rule)
 
 
@@ -111,12 +112,6 @@ def is_checked_first(rule: str, reason: Unavailable, dialect: Dialect) -> bool:
     if rule == "join.invalid-session-timeout":
         return reason is not Unavailable.NOT_RUNNING and dialect.validity_comes_before_place
     return False
-
-
-def list_while_loading(state: GroupState, request: ListGroups) -> StepResult:
-    """Some partition of the node is loading: the error comes with the groups known so far (DIV-14)."""
-    _, known, _ = on_list(state, request, CLASSIC_GROUP)
-    return respond(state, request, evolve(known, error=Unavailable.LOADING.error), Unavailable.LOADING.rule)
 
 
 def error_response_to(request: Request, error: Error, dialect: Dialect, cluster: Cluster) -> Response:
@@ -273,7 +268,8 @@ def undo_offsets(
 ) -> StepResult | None:
     """No offset is stored; the member was heard all the same."""
     (reply,) = done.replies
-    errors = partition_errors_of(reply.response)
+    assert isinstance(reply.response, PartitionErrors)
+    errors = reply.response.errors
     if Error.NONE not in errors.values():
         return None
     told = PartitionErrors(
@@ -281,9 +277,3 @@ def undo_offsets(
     )
     after = evolve(state, group=done.state.group) if state.group is not None else state
     return StepResult(done.state if reached_log else after, (Reply(handle_of(request), told),), "failure.commit")
-
-
-def partition_errors_of(reply: Response) -> Mapping[tuple[str, int], Error]:
-    """The errors by partition."""
-    assert isinstance(reply, PartitionErrors)
-    return reply.errors

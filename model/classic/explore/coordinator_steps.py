@@ -105,13 +105,12 @@ class CoordinatorSteps:
 
     def possible_steps(self, coordinator: CoordinatorState, process: int, request: MemberRequest) -> list[JudgedStep]:
         """Every step that a request can bring about."""
-        group = self.with_spare_slot(coordinator) if takes_slot(request) else coordinator.group
+        group = coordinator.group
+        if takes_slot(request):
+            # A JoinGroup without an id never finds no slot free.
+            group = evolve(group, slots=(*group.slots, FREE))
         steps = [self.handle_request(group, process, request, c) for c in self.contexts(coordinator)]
         return self.distinct_steps(coordinator, group, self.address_request(process, request), steps, request)
-
-    def with_spare_slot(self, coordinator: CoordinatorState) -> Group:
-        """The group with a slot more than the bounds allow, for a JoinGroup without an id: it never finds none free."""
-        return evolve(coordinator.group, slots=(*coordinator.group.slots, FREE))
 
     def without_spare_slot(self, coordinator: CoordinatorState) -> CoordinatorState:
         """The coordinator with the slots that the bounds allow."""

@@ -107,7 +107,8 @@ class CoordinatorDriver:
     def apply_input(self, state: TourState, given: Input) -> Reaction[TourState]:
         """An input at once; its answers are what the group's clients see of it."""
         if given.kind == "look":
-            return describe_state(state)
+            _, shown, rule = on_describe(GroupState(state.group), DescribeGroup("", 0, 5), CLASSIC_GROUP)
+            return Reaction(state, rule, responses=(shown, tuple(slot.client for slot in state.group.slots)))
         clock = self.universe.clock
         before = state if clock == 0 else TourState(relative_to(state.group, -clock), state.ids)
         step = self.fire_early(before, given) if given.kind == "fire" else self.handle_request(before, given)
@@ -218,9 +219,3 @@ def relative_to(group: Group, now: int) -> Group:
 def sent_responses(step: Step, now: int) -> tuple[Hashable, ...]:
     """The answers of a step, each with its request and its time."""
     return tuple((now, output.handle, output.response) for output in step.outputs if output.when)
-
-
-def describe_state(state: TourState) -> Reaction[TourState]:
-    """What DescribeGroups shows, clients included."""
-    _, shown, rule = on_describe(GroupState(state.group), DescribeGroup("", 0, 5), CLASSIC_GROUP)
-    return Reaction(state, rule, responses=(shown, tuple(slot.client for slot in state.group.slots)))

@@ -120,16 +120,12 @@ LEADER_IS_MEMBER, PROTOCOL_IS_COMMON = (
 )
 
 
-def and_probes(statement: Statement) -> str:
-    """What is tried in each state because of the statement, if anything."""
-    return f", and {PROBES[statement.id].sentence} in every state" if statement.id in PROBES else ""
-
-
 STEPS = tuple(
     Property(
         one.id,
         one.sentence,
-        f"every step of the coordinator{and_probes(one)}",
+        "every step of the coordinator"
+        + (f", and {PROBES[one.id].sentence} in every state" if one.id in PROBES else ""),
         "fail-over, deletion",
         needs="heartbeats" if one is step_statements.heartbeat_is_current else "",
     )
@@ -213,23 +209,20 @@ def violated_property(before: Group, request: MemberRequest | None, step: Step, 
     """
     if not keeps_one_leader(before, step, same_member):
         return ONE_LEADER.name
-    if by_id and not keeps_one_leader(before, step, same_id):
+    if by_id and not keeps_one_leader(before, step, lambda before, old, after, new: bool(old == new)):
         return ONE_LEADER_ID.name
     if isinstance(request, PartitionCommit) and has_error(step, CommitResponse, Error.NONE):
-        if not is_current_commit(before, request):
+        sender, slots = request.request.member, before.slots
+        is_member = any(slot.holder == Holder.MEMBER and slot.id == sender for slot in slots)
+        if not is_member or request.request.generation != before.generation:
             return NO_STALE_COMMIT.name
-        if is_foreign_commit(before, request):
+        if any(overlaps(request.partitions, slot.assignment) for slot in slots if slot.id != sender):
             return NO_FOREIGN_COMMIT.name
     return ""
 
 
 SameMember = Callable[[Group, Token, Group, Token], bool]
 """Whether an id in a group and an id in a later group mean the same member."""
-
-
-def same_id(before: Group, old: Token, after: Group, new: Token) -> bool:
-    """By the id."""
-    return bool(old == new)
 
 
 def same_member(before: Group, old: Token, after: Group, new: Token) -> bool:
@@ -254,18 +247,6 @@ def keeps_one_leader(before: Group, step: Step, same: SameMember) -> bool:
         for response in told
         if response.error == Error.NONE
     )
-
-
-def is_current_commit(group: Group, commit: PartitionCommit) -> bool:
-    """The sender is a member, and its generation the group's."""
-    known = any(slot.holder == Holder.MEMBER and slot.id == commit.request.member for slot in group.slots)
-    return known and commit.request.generation == group.generation
-
-
-def is_foreign_commit(group: Group, commit: PartitionCommit) -> bool:
-    """Some partition of the commit is assigned to another member."""
-    others = [slot.assignment for slot in group.slots if slot.id != commit.request.member]
-    return any(overlaps(commit.partitions, assignment) for assignment in others)
 
 
 def overlaps(mine: Assignment, theirs: Assignment | None) -> bool:
