@@ -4,16 +4,13 @@ The assigned partitions form a ring. A poll visits them from a cursor on, each a
 what is left of its limit. One visit is one step, so that the theorems can speak of any number of partitions: these
 functions run on plain numbers and, in the proofs, on symbolic ones.
 
-Beside that stand the proportional ideal of KIP-41, by which a poll divides its limit equally over the partitions that
-have records, and the queue of completed fetches that today's Java client drains (KAFKA-3007). Each response to a fetch
-adds, at the tail of that queue, the records of each partition that has some. A poll drains the head, then the next,
-until it has its limit. While records of a partition are in the queue, no fetch is sent for it.
+Beside that stands the proportional ideal of KIP-41, by which a poll divides its limit equally over the partitions that
+have records.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import partial
 from typing import Protocol, Self
 
 from fencepost.model.frozen import evolve
@@ -190,21 +187,6 @@ def refill_buffers(ring: Ring, prefetch: Prefetch, brings: Callable[[int], int])
     return after
 
 
-Supply = Callable[[int, int], int]
-"""How many records a fetch brings, by poll (the first is 1) and position."""
-
-
-def simulate_polls(ring: Ring, resume: Resume, prefetch: Prefetch, supply: Supply) -> Iterator[tuple[int, ...]]:
-    """What each poll returns, by position, when every fetch is answered before the next poll; without end."""
-    number = 0
-    while True:
-        number += 1
-        before, ring = ring, run_poll(ring, resume)
-        positions = range(ring.partitions)
-        yield tuple(before.buffers[position] - ring.buffers[position] for position in positions)
-        ring = refill_buffers(ring, prefetch, partial(supply, number))
-
-
 def share_equally(records: Sequence[int], limit: int) -> tuple[int, ...]:
     """How many records of each partition a poll returns, the partitions in the order of the poll.
 
@@ -221,71 +203,3 @@ def share_equally(records: Sequence[int], limit: int) -> tuple[int, ...]:
             taken[place] += more
             left -= more
     return tuple(taken)
-
-
-def run_fair_poll(ring: Ring) -> Ring:
-    """The ring of plain buffers after a poll that shares equally.
-
-    Where the limit is too small for a record of each, the next poll goes on after the last partition it served.
-    """
-    positions = [(ring.cursor + step) % ring.partitions for step in range(ring.partitions)]
-    taken = share_equally([ring.buffers[position] for position in positions], ring.limit)
-    left = list(PlainBuffers(ring.buffers[position] for position in range(ring.partitions)))
-    cursor = ring.cursor
-    for position, count in zip(positions, taken, strict=True):
-        left[position] -= count
-        if count:
-            cursor = (position + 1) % ring.partitions
-    return evolve(ring, buffers=PlainBuffers(left), cursor=cursor, budget=ring.limit - sum(taken), visited=len(taken))
-
-
-@dataclass(frozen=True, slots=True)
-class CompletedFetch:
-    """The records of one partition that came with one response, at least one."""
-
-    partition: int
-    records: int
-
-
-@dataclass(frozen=True, slots=True)
-class FetchQueue:
-    """Completed fetches in the order in which they are drained; of the first, part may be gone."""
-
-    limit: int
-    """`max.poll.records`, at least 1."""
-    fetches: tuple[CompletedFetch, ...] = ()
-
-
-def add_completed(queue: FetchQueue, fetches: Iterable[CompletedFetch]) -> FetchQueue:
-    """The queue with the fetches of a response at its tail; those without records are dropped."""
-    return FetchQueue(queue.limit, (*queue.fetches, *(fetch for fetch in fetches if fetch.records)))
-
-
-def drain_queue(queue: FetchQueue) -> tuple[tuple[CompletedFetch, ...], FetchQueue]:
-    """What a poll returns, in this order, and the queue after it."""
-    taken: list[CompletedFetch] = []
-    budget = queue.limit
-    for place, fetch in enumerate(queue.fetches):
-        count = min(budget, fetch.records)
-        taken.append(CompletedFetch(fetch.partition, count))
-        budget -= count
-        if not budget:
-            rest = CompletedFetch(fetch.partition, fetch.records - count)
-            left = queue.fetches[place + 1 :]
-            return tuple(taken), FetchQueue(queue.limit, (rest, *left) if rest.records else left)
-    return tuple(taken), FetchQueue(queue.limit)
-
-
-def is_fetchable(queue: FetchQueue, partition: int) -> bool:
-    """Whether a fetch may be sent for the partition: nothing of it is in the queue (PREFETCH-11)."""
-    return all(fetch.partition != partition for fetch in queue.fetches)
-
-
-def records_ahead(queue: FetchQueue, partition: int) -> int:
-    """The records in the queue before the first of the partition; all of them if it has none."""
-    ahead = 0
-    for fetch in queue.fetches:
-        if fetch.partition == partition:
-            break
-        ahead += fetch.records
-    return ahead
