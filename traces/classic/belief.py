@@ -170,7 +170,8 @@ def is_round_told(wrong: Sequence[Mismatch], body: Body) -> bool:
     response as well; or it tells the leader, late, who the members are."""
     fields = {name for each in wrong for name in each.fields}
     is_ended = all(each.expected is not None for each in wrong)
-    is_whole = "generation" in fields or (len(wrong) == 1 and bool(body.get("members")))
+    is_list_for_leader = bool(body.get("members")) and "generation_id" in body
+    is_whole = "generation" in fields or (len(wrong) == 1 and is_list_for_leader)
     return fields == {"generation"} or (fields <= {"generation", "time"} and is_ended and is_whole)
 
 

@@ -1,11 +1,11 @@
 """The classic protocol for the search: requests and timers of the model, and the actions around them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from fencepost.model.classic.core.state import Choices, Phase
 from fencepost.model.classic.dialect import Dialect
-from fencepost.model.classic.messages import JoinGroup, SyncGroup
+from fencepost.model.classic.messages import JoinGroup, LeaveGroup, SyncGroup
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from fencepost.model.groups.messages import EndTxn, InitProducerId, TxnOffsetCommit
@@ -153,11 +153,20 @@ def refuse_by_epoch(
         yield ignore_request(configuration, part)
 
 
-def is_interrupted(part: GroupOperation) -> bool:
-    """Whether the request is a SyncGroup whose response sends its member into another round."""
-    return isinstance(part.request, SyncGroup) and errors_in(part.operation.response or {}) == {
-        Error.REBALANCE_IN_PROGRESS
-    }
+def may_wait(part: GroupOperation, others: Iterable[GroupOperation]) -> bool:
+    """Whether a SyncGroup that is refused, or has no response, fits a leader whose assignments are being stored.
+
+    It has no response if one of `others` takes its place, or takes its member away.
+    """
+    if not isinstance(part.request, SyncGroup):
+        return False
+    if part.operation.response is not None:
+        return errors_in(part.operation.response) != {Error.NONE}
+    member, requests = part.request.core.member, [other.request for other in others if other is not part]
+    return any(
+        isinstance(each, LeaveGroup) or (isinstance(each, SyncGroup) and each.core.member == member)
+        for each in requests
+    )
 
 
 MAX_LOADING_MS = 120_000
@@ -241,7 +250,7 @@ class ClassicStepper(CoordinatorStepper):
             yield from refuse_by_epoch(self, self.producers, ready, part, now)
         if isinstance(request, JoinGroup) and request.core.member in unseen_of(ready).told_ids:
             yield from self.admit_as_told(ready, part, now)
-        if self.order is Order.INTERVALS and is_interrupted(part):
+        if self.order is Order.INTERVALS and may_wait(part, self.open_operations.values()):
             yield from self.park_leader(ready, part, now)
         found = self.step_request(ready, part, request, now)
         if not (self.allow_mismatches and self.is_admitted_without_id(part)):
@@ -262,8 +271,8 @@ class ClassicStepper(CoordinatorStepper):
         return self.step_request(rest, part, evolve(part.request, core=evolve(core, member=None)), now)
 
     def park_leader(self, configuration: Configuration, part: GroupOperation, now: Instant) -> Iterator[Configuration]:
-        """The configurations after the leader's SyncGroup waits as a follower's does, until its assignments are stored
-        or a rebalance begins."""
+        """The configurations after the leader's SyncGroup waits as a follower's does: its assignments are not stored
+        before a rebalance, its next SyncGroup or that it leaves."""
         group = configuration.world.group
         if group is None or group.phase is not Phase.COMPLETING or part.request.core.member != group.leader:
             return

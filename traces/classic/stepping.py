@@ -11,7 +11,17 @@ from fencepost.model.classic.coordinator.dispatch import handle_request
 from fencepost.model.classic.coordinator.group_protocol import CLASSIC_GROUP
 from fencepost.model.classic.coordinator.state import GroupState, StepResult
 from fencepost.model.classic.core.member_table import NOWHERE, find, group_timeout
-from fencepost.model.classic.core.state import FREE, Choices, Context, Group, Holder, NoResponse, Phase, Slot
+from fencepost.model.classic.core.state import (
+    FREE,
+    Choices,
+    Context,
+    Group,
+    Holder,
+    JoinResponse,
+    NoResponse,
+    Phase,
+    Slot,
+)
 from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.messages import Heartbeat, JoinGroup, Request, Response, SyncGroup
 from fencepost.model.errors import Error
@@ -262,6 +272,13 @@ def sender_of(request: Any) -> MemberId | None:
     return getattr(getattr(request, "core", None), "member", None)
 
 
+def lists_another_number(expected: Response | None, body: Body) -> bool:
+    """Whether a JoinGroup response lists more or fewer members than the expected one."""
+    if not isinstance(expected, JoinResponse):
+        return False
+    return len(body.get("members") or ()) != sum(view.id is not None for view in expected.members)
+
+
 KnownStep: TypeAlias = tuple[GroupState, list[tuple[StepResult, Decisions]]]
 """The state that a step was taken from, which keeps its identity, and the outcomes."""
 
@@ -312,14 +329,17 @@ class CoordinatorStepper(Stepper, ABC):
 
     def is_unlikely(self, mismatch: Mismatch) -> bool:
         """Whether the coordinator says that it does not know the group, in a state in which it exists, or names another
-        state; or accepts what is to be refused, where the response may be that of another state."""
+        state; or lists more or fewer members than there are; or accepts what is to be refused, where the response may
+        be that of another state."""
         part = self.open_operations.get(mismatch.handle)
-        seen = errors_in(part.operation.response or {}) if part is not None else set()
+        body = (part.operation.response if part is not None else None) or {}
+        seen = errors_in(body)
         is_refusal = getattr(mismatch.expected, "error", Error.NONE) != Error.NONE
         is_admitted = is_refusal and seen == {Error.NONE}
         return (
             is_admitted
             or "state" in mismatch.fields
+            or ("members" in mismatch.fields and lists_another_number(mismatch.expected, body))
             or (Error.GROUP_ID_NOT_FOUND in seen and mismatch.world.group is not None)
         )
 

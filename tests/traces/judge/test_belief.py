@@ -111,6 +111,20 @@ def test_who_is_listed_is_believed_rather_than_what_is_told_of_them() -> None:
     assert (outcome.failed, outcome.undecided) == (("JOIN-55",), {})
 
 
+@pytest.mark.parametrize(
+    ("fault", "environment", "only", "failed"),
+    [
+        ("LeaveGroup UNKNOWN_MEMBER_ID told late", (), ("LEAVE-03", "LEAVE-16"), {"LEAVE-03"}),
+        ("JoinGroup members emptied", (("slow responses", 400),), ("JOIN-37", "HB-05", "HB-07"), {"JOIN-37"}),
+    ],
+)
+def test_a_wrong_list_tells_neither_a_generation_nor_that_members_are_gone(
+    fault: str, environment: tuple[tuple[str, int], ...], only: tuple[str, ...], failed: set[str]
+) -> None:
+    outcome = play_faulty(Stranger(1, 0, environment, (fault,), only=only), (fault_with(fault),))
+    assert (set(outcome.failed), outcome.undecided) == (failed, {})
+
+
 def test_a_wrong_generation_is_followed() -> None:
     tape = OneMemberTrace(Order.TOTAL)
     tape.join(10, 8)

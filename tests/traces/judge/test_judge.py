@@ -107,13 +107,16 @@ def test_superseded_request_is_answered_always_or_never(family: ScenarioFamily, 
 # --- A leader whose assignments are being stored waits, and a rebalance sends it away (SYNC-11).
 
 
+LONE_PLAN = {"generation_id": 1, "member_id": "a", "assignments": [{"member_id": "a", "assignment": b"plan"}]}
+"""What the leader of a group of one member brings."""
+
+
 def sync_while_the_leader_rejoins(rejoins: int, error: int = Error.REBALANCE_IN_PROGRESS) -> TraceVerdict:
     """The verdict on a lone leader whose SyncGroup of 20 ms gets this response at 200 ms, and that rejoins with other
     metadata."""
     tape = OneMemberTrace(Order.INTERVALS)
     tape.join(10, 1)
-    assignments = {"generation_id": 1, "member_id": "a", "assignments": [{"member_id": "a", "assignment": b"plan"}]}
-    asked = tape.send_request(20, "SyncGroup", assignments, 1)
+    asked = tape.send_request(20, "SyncGroup", LONE_PLAN, 1)
     changed = {**join_body("a"), "protocols": [{"name": "p", "metadata": b"n"}]}
     rejoined = tape.send_request(rejoins, "JoinGroup", changed, 2) if rejoins < 200 else None
     tape.send_response(200, asked, sync_error(error))
@@ -132,6 +135,27 @@ def test_a_rebalance_interrupts_the_leader_whose_assignments_are_being_stored() 
 def test_a_leader_is_sent_away_by_a_rebalance_alone(rejoins: int, error: Error) -> None:
     (violation,) = sync_while_the_leader_rejoins(rejoins, error).violations
     assert violation.api == "SyncGroup"
+
+
+OTHER_REQUESTS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    "nothing": ("Heartbeat", {"generation_id": 1, "member_id": "a"}, OK),
+    "its assignments again": ("SyncGroup", LONE_PLAN, {**OK, "assignment": b"plan"}),
+    "that it leaves": ("LeaveGroup", {"member_id": "a"}, OK),
+}
+"""The request that a leader sends while its SyncGroup waits, and the response."""
+
+
+@pytest.mark.parametrize("sent", OTHER_REQUESTS)
+def test_a_leader_is_without_a_response_once_it_syncs_again_or_leaves(sent: str) -> None:
+    tape = OneMemberTrace(Order.INTERVALS)
+    tape.join(10, 1)
+    tape.send_request(20, "SyncGroup", LONE_PLAN, 1)
+    api, body, response = OTHER_REQUESTS[sent]
+    tape.send_response(320, tape.send_request(120, api, body, 2), response)
+    left = Error.UNKNOWN_MEMBER_ID if api == "LeaveGroup" else Error.NONE
+    tape.heartbeat(9_000, left)
+    tape.events = [replace(each, connection=each.of or each.sequence) for each in tape.events]
+    assert [each.api for each in tape.verdict().violations] == ["SyncGroup"] * (sent == "nothing")
 
 
 # --- Fields within the protocol's latitude: unusual only if they are so in every configuration that explains the
