@@ -12,6 +12,7 @@ from fencepost.model.classic.proofs.proof_events import (
     Situation,
     after_coordinator_step,
     any_context,
+    symbolic,
 )
 from fencepost.model.classic.proofs.symbolic_history import GroupSymbols
 from fencepost.model.classic.theorems.failover import ACROSS_FAILOVERS, FAILOVERS_WHATEVER_CLIENTS_SEND
@@ -102,7 +103,7 @@ def proposal_event(
 
     def prepare(symbols: GroupSymbols) -> Situation:
         group, request = symbols.arbitrary(Group, "group"), symbols.arbitrary(kind, kind.__name__)
-        assumed: tuple[Term, ...] = (formula(applies(group, request)),)
+        assumed: tuple[Term, ...] = (formula(symbolic(applies)(group, request)),)
         more: tuple[Any, ...] = ()
         if handler is fail_for_any_reason:
             failure = symbols.number("failure")
@@ -112,7 +113,7 @@ def proposal_event(
         return Situation(symbols, group, arriving=(request,), arguments=arguments, assumed=assumed)
 
     def run(situation: Situation) -> EventResult:
-        step = handler(situation.group, *situation.arguments)
+        step = symbolic(handler)(situation.group, *situation.arguments)
         return after_coordinator_step(situation, step, situation.ghost, situation.arguments[0])
 
     return ProofEvent(name, handler, prepare, run, left_out, left_out)

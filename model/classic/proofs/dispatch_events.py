@@ -33,7 +33,13 @@ from fencepost.model.classic.proofs.proof_events import (
 )
 from fencepost.model.classic.proofs.symbolic_history import GroupSymbols
 from fencepost.model.classic.theorems.dispatch_statements import DispatchedStep, MemberRequest, dispatch_request
-from fencepost.model.classic.theorems.failover import RecordedStep, record_claims, record_leader
+from fencepost.model.classic.theorems.failover import (
+    Loading,
+    RecordedStep,
+    group_is_stored,
+    record_claims,
+    record_leader,
+)
 from fencepost.model.classic.theorems.ghost_state import GroupRecord
 from fencepost.model.classic.theorems.step_statements import CoordinatorStep
 from fencepost.model.groups.messages import CommitRequest, Offset, OffsetCommit
@@ -149,7 +155,7 @@ def any_cluster(symbols: GroupSymbols) -> Cluster:
 
 IN_PARTS = frozenset({"leave-two", "leave-two-settled-each"})
 """A LeaveGroup of several entries is proved in parts here; the proof of one term has it whole."""
-_LEAVING = frozenset({record_leader.id, record_claims.id})
+_LEAVING = frozenset({record_leader.id, record_claims.id, group_is_stored.id})
 """What need not hold between the entries of a LeaveGroup."""
 
 
@@ -215,7 +221,8 @@ def load_event(early: bool, log: GroupLog) -> ProofEvent:
 
     def run(situation: Situation) -> EventResult:
         step = symbolic(log.load_record)(recorded_group(situation), *situation.arguments)
-        return EventResult(step.group, situation.ghost, None, (), step, situation.record)
+        loading = Loading(recorded_group(situation), step.group, situation.arguments[-1])
+        return EventResult(step.group, situation.ghost, None, ((True, loading),), step, situation.record)
 
     return ProofEvent("load", log.load_record, prepare, run, subject=recorded_group)
 

@@ -128,7 +128,7 @@ def assumptions(statements: Sequence[Statement], terms: ValuesByType) -> Iterato
 
 
 _TIMER_FIELDS: Any = {
-    Slot: dict.fromkeys(("armed", "deadline", "session_timeout")),
+    Slot: dict.fromkeys(("armed", "deadline")),
     Group: dict.fromkeys(("join_armed", "join_deadline", "initial_wait", "initial_left", "sync_deadline")),
 }
 

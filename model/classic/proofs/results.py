@@ -20,7 +20,12 @@ from fencepost.model.classic.proofs.induction import (
 )
 from fencepost.model.classic.proofs.kernel_proofs import cooperative_lemmas, kernel_lemmas, rebalance_lemmas
 from fencepost.model.classic.theorems.dispatch_statements import DISPATCH_THEOREMS
-from fencepost.model.classic.theorems.failover import FAILOVER_THEOREMS, KEPT_BY_KAFKA, assignment_is_stored
+from fencepost.model.classic.theorems.failover import (
+    FAILOVER_THEOREMS,
+    KEPT_BY_KAFKA,
+    LOADING_THEOREMS,
+    assignment_is_stored,
+)
 from fencepost.model.classic.theorems.member_statements import MEMBER_THEOREMS
 from fencepost.model.classic.theorems.non_theorems import FALSE_THEOREMS
 from fencepost.model.classic.theorems.registry import REGISTRY
@@ -68,7 +73,11 @@ class InductionReport:
 IN_ONE_TERM = InductionReport(ONE_TERM, tuple(theorem.statement for theorem in REGISTRY))
 KAFKA = InductionReport(
     KAFKA_FAILOVERS,
-    (*(theorem.statement for theorem in REGISTRY if theorem.statement in KEPT_BY_KAFKA), assignment_is_stored),
+    (
+        *(theorem.statement for theorem in REGISTRY if theorem.statement in KEPT_BY_KAFKA),
+        assignment_is_stored,
+        *LOADING_THEOREMS,
+    ),
     "failover.",
     "across fail-overs, in Kafka's dialects, ",
 )

@@ -231,6 +231,17 @@ def record_is_written(step: DispatchedStep) -> Truth:
     return are_equal(step.after.stored or Group(), step.record)
 
 
+@statement("emptied", "A group counts as empty since the request that emptied it.")
+def empty_since_request(step: DispatchedStep) -> Truth:
+    """The end of a join phase with nobody; commits leave it as it is."""
+    before, after = step.before.group, step.after.group
+    same: Truth = step.after.emptied_at == step.before.emptied_at
+    if before is None or after is None:
+        return same
+    ended = and_(after.phase == Phase.EMPTY, after.generation != before.generation)
+    return or_(and_(not_(ended), same), and_(ended, step.after.emptied_at == step.context.now))
+
+
 @statement("acknowledged", "A partition of a commit is acknowledged only if the core accepts the commit.")
 def core_accepts_commit(step: DispatchedStep) -> Truth:
     """See the sentence. Every partition is answered, and one that does not exist gets an error."""
@@ -296,6 +307,7 @@ DISPATCH_THEOREMS = (
     core_decides,
     join_finds_room,
     record_is_written,
+    empty_since_request,
     core_accepts_commit,
     commit_is_stored,
 )

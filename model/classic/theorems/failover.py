@@ -10,8 +10,9 @@ not come, the number of the generation is given again, and T1 is false (`non_the
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from fencepost.model.classic.core.member_table import is_member, no_members
-from fencepost.model.classic.core.state import Group, Output, Phase, SyncRequest, SyncResponse
+from fencepost.model.classic.core.member_table import is_member, member_count, no_members
+from fencepost.model.classic.core.protocol_selection import metadata_for
+from fencepost.model.classic.core.state import Context, Group, Holder, Output, Phase, Slot, SyncRequest, SyncResponse
 from fencepost.model.classic.theorems.ghost_state import GhostState, GroupRecord, JoinResponseSent
 from fencepost.model.classic.theorems.lemmas import (
     LEMMAS,
@@ -51,9 +52,9 @@ from fencepost.model.classic.theorems.step_statements import (
     join_responses,
 )
 from fencepost.model.errors import Error
-from fencepost.model.logic import Truth, all_, and_, any_, or_
+from fencepost.model.logic import Time, Truth, all_, and_, any_, not_, or_
 from fencepost.model.sorts import Assignment, MemberId
-from fencepost.model.statement import Statement, implies, statement
+from fencepost.model.statement import Statement, are_equal, implies, statement
 
 
 def of_record(one: Statement) -> Statement:
@@ -181,6 +182,101 @@ def generation_is_stored(recorded: RecordedStep, ghost: GhostState) -> Truth:
     )
 
 
+# --- What is in the log, and what a coordinator makes of it.
+
+
+@statement("stored-group", "The record of a stable group is that of its members; that of an empty group has none.")
+def group_is_stored(group: Group, record: GroupRecord) -> Truth:
+    """Its generation, leader and protocol, and each member as it is. Of a rebalance the log knows nothing."""
+    stored = record.group
+    same = and_(is_same_round(stored, group), has_same_members(stored, group))
+    return and_(implies(group.phase == Phase.STABLE, same), implies(group.phase == Phase.EMPTY, no_members(stored)))
+
+
+def is_same_round(group: Group, other: Group) -> Truth:
+    """The groups have one generation, leader and protocol."""
+    names = ("generation", "leader", "protocol", "protocol_type")
+    return and_(*(are_equal(getattr(group, name), getattr(other, name)) for name in names))
+
+
+def has_same_members(group: Group, other: Group) -> Truth:
+    """Each member of one of the groups is in the other, as it is there; the second one says whether it is stable."""
+    return and_(
+        *(
+            implies(is_member(slot), any_(and_(is_member(one), is_same_member(one, slot, other)) for one in its.slots))
+            for its, here in ((group, other), (other, group))
+            for slot in here.slots
+        )
+    )
+
+
+def is_same_member(slot: Slot, other: Slot, group: Group) -> Truth:
+    """The slots have one member: its settings, what it says with the group's protocol, and what it was assigned in a
+    stable group."""
+    names = ("id", "instance", "client", "session_timeout", "rebalance_timeout")
+    said = (metadata_for(one, group.protocol) for one in (slot, other))
+    same = and_(*(are_equal(getattr(slot, name), getattr(other, name)) for name in names))
+    assigned = or_(group.phase != Phase.STABLE, is_same_assignment(slot.assignment, other.assignment))
+    return and_(same, are_equal(*said), assigned)
+
+
+@dataclass(frozen=True, slots=True)
+class Loading:
+    """A coordinator has loaded a group from its record."""
+
+    record: Group
+    group: Group
+    moment: Context
+
+
+@statement("loaded-members", "A loaded group is that of its record: its generation, leader, protocol and members.")
+def record_is_loaded(loading: Loading) -> Truth:
+    """Each member is as the record has it, and no id is pending."""
+    record, group = loading.record, loading.group
+    pending = any_(slot.holder == Holder.PENDING for slot in group.slots)
+    return and_(is_same_round(group, record), has_same_members(group, record), not_(pending))
+
+
+@statement(
+    "loaded-timers",
+    "In a loaded group each member has a whole session, and nobody waits; a join phase begins if, and only if, the"
+    " group is too large, and a sync timer if a SyncGroup is missing, each for the longest rebalance timeout.",
+)
+def loaded_timers_begin(loading: Loading) -> Truth:
+    """A coordinator knows nothing of the time before it."""
+    group, now = loading.group, loading.moment.now
+    limit = loading.moment.max_group_size
+    too_large = member_count(group) > limit
+    awaits = any_(and_(is_member(slot), slot.unsynced) for slot in group.slots)
+    begins = and_(
+        *(implies(is_member(slot), has_whole_session(slot, now)) for slot in group.slots),
+        or_(and_(group.phase == Phase.PREPARING, too_large), and_(group.phase != Phase.PREPARING, not_(too_large))),
+        or_(and_(group.join_armed, too_large), and_(not_(group.join_armed), not_(too_large))),
+        implies(too_large, is_longest_wait(group, group.join_deadline, now)),
+        or_(and_(group.sync_armed, awaits), and_(not_(group.sync_armed), not_(awaits))),
+        implies(awaits, is_longest_wait(group, group.sync_deadline, now)),
+        implies(group.phase == Phase.COMPLETING, all_(implies(is_member(slot), slot.unsynced) for slot in group.slots)),
+    )
+    return or_(limit < 0, begins)
+
+
+def has_whole_session(slot: Slot, now: Time) -> Truth:
+    """The session of the member begins now, and nothing of it waits."""
+    begins = and_(slot.armed, slot.deadline == now + slot.session_timeout, not_(slot.is_new))
+    return and_(begins, slot.join == 0, slot.sync == 0)
+
+
+def is_longest_wait(group: Group, deadline: Time, now: Time) -> Truth:
+    """From now to the deadline it is the longest rebalance timeout of the members, none if all are below 0."""
+    ends: list[tuple[Truth, Time]] = [(is_member(slot), now + slot.rebalance_timeout) for slot in group.slots]
+    ends.append((True, now))
+    no_shorter = and_(*(implies(here, deadline >= end) for here, end in ends))
+    return and_(no_shorter, any_(and_(here, deadline == end) for here, end in ends))
+
+
+LOADING_THEOREMS = (group_is_stored, record_is_loaded, loaded_timers_begin)
+"""What the log has of a group, and what the next coordinator makes of it."""
+
 RECORD_IS_CURRENT = (record_generation, record_leader, record_claims)
 """What holds only where a generation is stored before JoinGroup is answered."""
 
@@ -198,9 +294,10 @@ ACROSS_FAILOVERS = (
     record_assignments,
     assignment_is_stored,
     generation_is_stored,
+    *LOADING_THEOREMS,
 )
 """What is proved together of the design that stores a generation early."""
-FAILOVER_THEOREMS = (*THEOREMS, record_generation, assignment_is_stored, generation_is_stored)
+FAILOVER_THEOREMS = (*THEOREMS, record_generation, assignment_is_stored, generation_is_stored, *LOADING_THEOREMS)
 """The theorems among them that people read."""
 
 
@@ -254,6 +351,7 @@ KEPT_BY_KAFKA = (
     record_assignments,
     join_response_generation,
     assignment_is_stored,
+    *LOADING_THEOREMS,
 )
 """What is proved together of Kafka's design. T1 is false of it, and T3 rests on lemmas that are."""
 
@@ -261,7 +359,7 @@ FAILOVERS_WHATEVER_CLIENTS_SEND = frozenset(
     {
         *(of_record(one).id for one in WHATEVER_CLIENTS_SEND if Group in one.subjects),
         *(one.id for one in (record_phase, record_generation, record_leader, record_settled, record_assignments)),
-        *(one.id for one in (assignment_is_stored, generation_is_stored)),
+        *(one.id for one in (assignment_is_stored, generation_is_stored, *LOADING_THEOREMS)),
         join_response_generation.id,
     }
 )

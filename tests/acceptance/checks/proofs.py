@@ -17,7 +17,7 @@ from fencepost.model.classic.proofs import kernel_proofs
 from fencepost.model.classic.proofs.kernel_proofs import cooperative_lemmas, rebalance_lemmas
 from fencepost.model.draining.proofs import draining_lemmas
 from fencepost.model.proofs.induction import Lemma, findings
-from tests.acceptance import mutant_verdicts
+from tests.acceptance import fresh_breaks, mutant_verdicts
 from tests.acceptance.framework import (
     ROOT,
     Check,
@@ -194,4 +194,5 @@ CHECKS = (
         "every mutant of the core is refuted, found by a tour, or shown equivalent",
         mutant_verdicts.check_mutants,
     ),
+    Check("breaks", "breaks that a seed drew are refuted, or explained", fresh_breaks.check_fresh_breaks),
 )

@@ -80,6 +80,7 @@ DISPATCH_BREAKS: dict[str, tuple[Callable[..., Any], str, str, str]] = {
     "core": (dispatch.apply_core_step, "evolve(state, group=after)", "state", "heartbeat"),
     "room": (dispatch.takes_slot, "absent(request.member)", "False", "join"),
     "record": (dispatch.apply_core_step, "stored=group_record(after, context)", "stored=before", "leave"),
+    "emptied": (dispatch.apply_core_step, " and becomes_empty(before, after)", "", "sync"),
     "acknowledged": (offsets.on_commit, "if error != Error.NONE", "if False", "commit"),
     "stored": (offsets.on_commit, "offsets={**state.offsets, **stored}", "offsets=stored", "commit"),
 }
@@ -206,6 +207,7 @@ def test_no_statement_about_records_that_is_proved_alone_is_about_clients() -> N
         "GhostState",
         "JoinResponseSent",
         "RecordedStep",
+        "Loading",
     }
 
 
@@ -220,7 +222,21 @@ MUTANTS: list[tuple[Callable[..., Any], str, str, str, set[str]]] = [
     (group_log.load_group, "leader=stored.leader", "leader=None", "load", {"group-leader"}),
     (group_log.load_group, "ite(early, Phase.COMPLETING, Phase.STABLE)", "Phase.STABLE", "load", {"record-leader"}),
     (group_log.member_record, "assignment=slot.assignment", "assignment=None", "sync", {"stored-assignment"}),
-    (group_log.load_slot, "join=0, ", "join=1, ", "load", {"group-parked"}),
+    (group_log.load_slot, "join=0, ", "join=1, ", "load", {"group-parked", "loaded-timers"}),
+    (group_log.load_slot, "rearm(plain, context.now)", "plain", "load", {"loaded-timers"}),
+    (group_log.load_group, "context.now + group_timeout(group)", "context.now", "load", {"loaded-timers"}),
+    (group_log.load_record, "> context.max_group_size", ">= context.max_group_size", "load", {"loaded-timers"}),
+    (group_log.load_slot, "protocols=protocols", "protocols=()", "load", {"loaded-members"}),
+    (group_log.load_group, "protocol_type=stored.protocol_type", "protocol_type=None", "load", {"loaded-members"}),
+    (group_log.member_record, "instance=slot.instance", "instance=None", "sync", {"stored-group"}),
+    (
+        group_log.member_record,
+        "session_timeout=slot.session_timeout",
+        "session_timeout=slot.rebalance_timeout",
+        "sync",
+        {"stored-group"},
+    ),
+    (group_log.writes_record, 'step.rule == "join.replace.stable"', "False", "join", {"stored-group"}),
     (group_log.group_record, "leader=group.leader", "leader=None", "expire-join", {"record:group-leader"}),
     (group_log.member_record, "id=slot.id", "id=slot.instance", "expire-join", {"record:group-ids"}),
     (
