@@ -9,6 +9,8 @@ import sys
 import tarfile
 import tomllib
 import zipfile
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, files, requires, version
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,8 @@ classifiers = pytest.importorskip("trove_classifiers", reason="the extra dev")
 pytestmark = [pytest.mark.extra("build"), pytest.mark.extra("hatchling")]
 
 ROOT = Path(__file__).parent.parent
+MAX_MEGABYTES = 120
+"""Of an install, as pip makes it without bytecode."""
 ROOMS = ("model", "traces", "adapters", "conformance")
 CODE = sorted(f"fencepost/{path.relative_to(ROOT)}" for room in ROOMS for path in (ROOT / room).rglob("*.py"))
 
@@ -121,6 +125,52 @@ def test_an_old_python_is_told_what_the_file_needs() -> None:
     script = f"import runpy, sys; sys.version_info = (3, 9, 1); runpy.run_path({str(main)!r}, run_name='__main__')"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (2, "fencepost: needs Python 3.11 or newer, and this is Python 3.9\n")
+
+
+def packages_of(*names: str) -> set[str]:
+    """Packages with all that they need on this machine, but for extras."""
+    found: set[str] = set()
+    for name in names:
+        needed = [re.split(r"[^\w.-]", line)[0] for line in requires(name) or () if "extra ==" not in line]
+        found |= {name, *packages_of(*(each for each in needed if is_installed(each)))}
+    return found
+
+
+def is_installed(name: str) -> bool:
+    """Whether there is a package of this name."""
+    with suppress(PackageNotFoundError):
+        return bool(version(name))
+    return False
+
+
+def megabytes_of(*names: str) -> float:
+    """What packages take without bytecode."""
+    paths = [path for name in packages_of(*names) for path in files(name) or () if path.suffix != ".pyc"]
+    return sum(path.size or 0 for path in paths) / 1e6
+
+
+@pytest.mark.slow
+def test_what_an_install_takes_is_told(dist: Path) -> None:
+    (wheel,) = dist.glob("*.whl")
+    own = sum(each.file_size for each in zipfile.ZipFile(wheel).infolist()) / 1e6
+    sizes = (megabytes_of("z3-solver"), megabytes_of("hypothesis", "networkx", "pytest"), own)
+    told = re.findall(r"^\|.*\| (\d+) \|$", (ROOT / "docs" / "how-to" / "install.md").read_text(), re.MULTILINE)
+    assert [int(each) for each in told] == [pytest.approx(size, rel=0.1) for size in sizes]
+    assert sum(sizes) <= MAX_MEGABYTES
+
+
+@pytest.mark.slow
+@pytest.mark.extra("uv")
+def test_uvx_runs_it_by_its_name_from_an_index(dist: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "simple" / "fencepost"
+    folder.mkdir(parents=True)
+    (wheel,) = dist.glob("*.whl")
+    shutil.copy(wheel, folder)
+    (folder / "index.html").write_text(f'<a href="{wheel.name}">{wheel.name}</a>')
+    uvx = (sys.executable, "-m", "uv", "tool", "run", "--python", sys.executable, "--no-config")
+    index = ("--index", folder.parent.as_uri())
+    told = run_command(*uvx, *index, "fencepost", "test", "bundled", cwd=tmp_path, UV_TOOL_DIR=str(tmp_path / "tools"))
+    assert re.search("^CONFORMANT: ", told, re.MULTILINE)
 
 
 @pytest.mark.slow

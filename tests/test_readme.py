@@ -37,7 +37,9 @@ FOR_CONTRIBUTORS = [each for each in commands_in(README) if each.line.startswith
 def runnable_line(line: str) -> str:
     """The same command, but without a download, a change of this environment or a run of minutes."""
     line = line.replace("--profile profile.toml", "--profile profile.toml --only 'HB-0*'")
-    line = re.sub(r"^pip install \.", f"{sys.executable} -m pip install --dry-run --no-deps {OFFLINE} {ROOT}", line)
+    line = re.sub(
+        r"^pip install --no-compile \.", f"{sys.executable} -m pip install --dry-run --no-deps {OFFLINE} {ROOT}", line
+    )
     return re.sub(r"^pip wheel (.*) \. ", rf"{sys.executable} -m pip wheel {OFFLINE} \1 {ROOT} ", line)
 
 
@@ -134,7 +136,7 @@ def test_it_is_short_and_its_links_lead_somewhere() -> None:
 
 
 def test_the_first_command_of_a_newcomer_comes_first() -> None:
-    assert COMMANDS[:2] == ["pip install .", "fencepost test bundled"]
+    assert COMMANDS[:2] == ["pip install --no-compile .", "fencepost test bundled"]
 
 
 def test_continuous_integration_runs_the_line_for_the_quick_set() -> None:

@@ -4,6 +4,7 @@ pytest loads this module at its start in every project where Fencepost is instal
 each hook returns at once where no test asks for the kit.
 """
 
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,7 @@ MARKERS = (
     "fencepost_schedules(n, seed=0): one more test case for each batch of n random schedules",
 )
 CASE = "fencepost_case"
+_CASE_ID = re.compile(r"[\[-]([A-Z]+-\d\d|schedules-\d+)[\]-]")
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -93,10 +95,39 @@ def pytest_report_collectionfinish(items: Sequence[pytest.Item]) -> str | None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep all test cases of one target in one worker of pytest-xdist where workers take groups."""
-    if getattr(config.option, "dist", "no") == "loadgroup":
+    if getattr(config.option, "loadgroup", False):  # which a worker has in the place of "dist"
         for item in items:
             if CASE in getattr(item, "fixturenames", ()):
                 item.add_marker(pytest.mark.xdist_group("fencepost"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Keep all test cases in one worker where pytest-xdist hands out chunks of tests, as `-n` alone has it do."""
+    if config.getoption("dist") != "load":
+        return None
+    from xdist.scheduler import LoadScheduling
+
+    class CasesInOneChunk(LoadScheduling):  # type: ignore[misc]
+        """Adds to the chunk that has one test case of the kit all others."""
+
+        def _send_tests(self, node: Any, num: int) -> None:
+            if any(_is_case(self.collection[each]) for each in self.pending[:num]):
+                self.pending.sort(key=lambda each: not _is_case(self.collection[each]))
+                num = max(num, sum(_is_case(self.collection[each]) for each in self.pending))
+            super()._send_tests(node, num)
+
+    return CasesInOneChunk(config, log)
+
+
+def _is_case(node_id: str) -> bool:
+    """Whether the name of a test is that of a test case of the kit."""
+    found = _CASE_ID.search(node_id)
+    if found is None:
+        return False
+    from fencepost.conformance.specification import DEFAULT_SPECIFICATION
+
+    return found[1].startswith("schedules-") or found[1] in DEFAULT_SPECIFICATION.requirements
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -1,5 +1,6 @@
 """The test session: its runs, one for each target, and the reports that come of them."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -32,7 +33,7 @@ NO_TARGET = """nothing to test: override the fixture fencepost_target, or name a
     @pytest.fixture(scope="session")
     def fencepost_target():
         return fencepost.testing.in_memory(MyCoordinator)"""
-LOAD_NOTE = "every worker that got a test case played for itself; give pytest-xdist --dist loadgroup"
+LOAD_NOTE = "{} workers played, each for itself; with -n alone, or --dist load, one of them does"
 LEAVE_OUT = "What it does not have can be left out: in_memory(..., versions={'JoinGroup': (0, 9), ...})"
 _SESSION = pytest.StashKey["KitSession"]()
 
@@ -149,8 +150,6 @@ class KitSession:
             self.unusable.append((target, str(error)))
             pytest.fail(str(error), pytrace=False)
         self.runs.append((target, made))
-        if self.is_worker and self.config.getoption("dist", "no") != "loadgroup":
-            self.notes.append(LOAD_NOTE)
         return made
 
     def choices(self) -> RunChoices:
@@ -214,7 +213,9 @@ class KitSession:
         terminal.section("fencepost")
         for report in reports:
             terminal.write_line(render_summary(report))
-        for line in (*self.notes, *self.errors):
+        players = Counter(report.target["name"] for report in (*self.own_reports(), *self.sent))
+        notes = [LOAD_NOTE.format(count) for count in {*players.values()} - {1}]
+        for line in (*notes, *self.notes, *self.errors):
             terminal.write_line(line)
 
 

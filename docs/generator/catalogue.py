@@ -10,8 +10,8 @@ from fencepost.conformance.reports.registry import RegistryEntry, read_entries
 from fencepost.conformance.reports.registry_site import entry_order, how_it_responds
 from fencepost.conformance.reports.requirements import describe_capabilities, explain_requirement
 from fencepost.conformance.run.registry import DEFAULT_PROTOCOL
+from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.model.catalogue.requirement import CAPABILITIES, Requirement, Tier
-from fencepost.model.catalogue.sources import links_of
 
 PAGE_COLUMNS = 84
 """How many characters of fixed width a page of the site has beside its lists of pages and of headings."""
@@ -50,7 +50,7 @@ def requirement_page(requirement: Requirement, entries: Sequence[RegistryEntry])
     text = f"# {requirement.id}: {requirement.title}\n\n{requirement.level}. {escape(requirement.sentence)}\n\n"
     sources = (
         escape(name) if address is None else f"[{escape(name)}]({address})"
-        for name, address in links_of(requirement.source)
+        for name, address in DEFAULT_SPECIFICATION.links_of(requirement.id)
     )
     text += f"Source: {', '.join(sources)}. Tier: {requirement.tier}.\n"
     if requirement.needs:

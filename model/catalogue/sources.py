@@ -1,6 +1,6 @@
 """Where the sources of requirements can be read: the address of a proposal, a ticket, or a file of Apache Kafka.
 
-A source without an address has none here: a book, a source file as a whole, a page whose address was not looked up.
+A source without an address has none here: a book, a page whose address was not looked up, a requirement of our own.
 """
 
 import re
@@ -10,7 +10,10 @@ from pathlib import PurePosixPath
 
 TICKET = "https://issues.apache.org/jira/browse/"
 PROPOSAL = "https://cwiki.apache.org/confluence/display/KAFKA/"
-TEST = "https://github.com/apache/kafka/blob/3.8.0/"
+JAVADOC = "https://kafka.apache.org/38/javadoc/org/apache/kafka/clients/consumer/"
+GITHUB = "https://github.com/"
+TEST = f"{GITHUB}apache/kafka/blob/3.8.0/"
+KAFKA, CHAPTER = "Apache Kafka source", "consumer group protocol chapter"
 SCHEMAS = "clients/src/main/resources/common/message/"
 COORDINATOR = "group-coordinator/src/main/java/org/apache/kafka/coordinator/group/GroupCoordinatorShard.java"
 _PROPOSALS = """
@@ -72,7 +75,12 @@ group-coordinator/src/main/java/org/apache/kafka/coordinator/group/classic/Class
   initNextGeneration 1309 remove 478 selectProtocol 1025 supportsProtocols 1110 updateMember 1215
 """
 """The methods of Apache Kafka 3.8.0 that requirements name, with the lines where they begin, below their file."""
-_OTHERS = {"client-side assignment proposal": f"{PROPOSAL}Kafka+Client-side+Assignment+Proposal"}
+_OTHERS = {
+    "client-side assignment proposal": f"{PROPOSAL}Kafka+Client-side+Assignment+Proposal",
+    "KIP-792": "https://cwiki.apache.org/confluence/pages/viewpage.action?pageId=191336614",
+    "Redpanda source": f"{GITHUB}redpanda-data/redpanda/blob/v24.1.1/src/v/kafka/server/group.cc",
+    "franz-go kfake source": f"{GITHUB}twmb/franz-go/blob/01f206a7e32c/pkg/kfake/groups.go",
+}
 
 
 def links_of(source: str) -> tuple[tuple[str, str | None], ...]:
@@ -83,18 +91,23 @@ def links_of(source: str) -> tuple[tuple[str, str | None], ...]:
 def _address_of(name: str) -> str | None:
     if name.startswith("KAFKA-"):
         return f"{TICKET}{name}"
+    if name.endswith(" documentation"):
+        return f"{JAVADOC}{name.removesuffix(' documentation')}.html"
     return f"{TEST}{SCHEMAS}{name}" if name.endswith("Request.json") else _addresses().get(name)
 
 
 def links_for(source: str, apis: Collection[str]) -> tuple[tuple[str, str | None], ...]:
     """Each source that a requirement about some APIs names, with its address; for the message schemas of Apache Kafka
-    the file of each API, for its source the class that every request about a group comes to."""
+    the file of each API. Its source, which stands beside a chapter where nothing has an address, is the class to which
+    every request about a group comes."""
     found: dict[str, str | None] = {}
     for name, address in links_of(source):
         if name == "Kafka message schema" and apis:
             found |= {f"{api}Request.json": f"{TEST}{SCHEMAS}{api}Request.json" for api in apis}
         else:
-            found[name] = f"{TEST}{COORDINATOR}" if name == "Apache Kafka source" and apis else address
+            found[name] = address
+    if KAFKA in found or (CHAPTER in found and not any(found.values())):
+        found[KAFKA] = f"{TEST}{COORDINATOR}"
     return tuple(found.items())
 
 

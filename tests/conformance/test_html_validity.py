@@ -16,6 +16,7 @@ from fencepost.conformance.reports.registry_site import build_site
 from fencepost.conformance.reports.report import describe_comparison, describe_reports, to_html
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.traces.importers.broker_log import import_log
+from tests.acceptance.checks.pages import make_documents
 from tests.support.faulty_coordinators import FORGIVING
 from tests.support.html_validator import find_invalid
 from tests.support.sample_reports import KEPT, VIOLATED
@@ -54,6 +55,12 @@ def test_pages_and_badges_are_valid(tmp_path: Path) -> None:
     files = sorted([*tmp_path.glob("*.html"), *tmp_path.glob("*.svg")])
     assert len(files) == len(pages) + 1
     assert find_invalid(files) == []
+
+
+@pytest.mark.slow
+@pytest.mark.extra("zensical")
+def test_pages_of_the_documents_are_valid(tmp_path: Path) -> None:
+    assert find_invalid(list(make_documents(tmp_path).values())) == []
 
 
 def test_what_is_not_valid_is_found(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -187,24 +187,48 @@ def make_site(folder: Path) -> dict[str, Path]:
     return pages
 
 
-def look_at(pages: Sequence[Path], folder: Path) -> Iterator[dict[str, Any]]:
+DOCUMENTS = {
+    "home": "",
+    "doors": "tutorials/doors/",
+    "pictures": "tutorials/pictures/",
+    "pytest": "how-to/pytest/",
+    "kafka": "explanation/kafka/",
+    "catalogue": "reference/catalogue/",
+    "documented": "reference/catalogue/JOIN-37/",
+    "command": "reference/commands/test/",
+}
+"""Pages of the documents' site: one of each kind."""
+
+
+def make_documents(folder: Path) -> dict[str, Path]:
+    """Pages of the documents' site, by their names."""
+    site = folder / "documents"
+    command = [sys.executable, "-m", "docs.generator", "-o", str(site)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        raise MeasurementError(done.stderr[-1_000:])
+    return {name: site / path / "index.html" for name, path in DOCUMENTS.items()}
+
+
+def look_at(pages: Mapping[str, Path], folder: Path) -> Iterator[dict[str, Any]]:
     """What a browser finds on pages at each width, light and dark; pictures of them are in the folder."""
     modules = install_modules("browser", LOOK)
     words = [find("node", "Node 20 or newer"), str(LOOK / "look.mjs"), str(modules), find_browser(), str(folder)]
-    done = subprocess.run([*words, *map(str, pages)], capture_output=True, text=True, timeout=1_800)
+    named = [f"{name}={page}" for name, page in pages.items()]
+    done = subprocess.run([*words, *named], capture_output=True, text=True, timeout=1_800)
     if done.returncode:
         raise MeasurementError(done.stderr[-1_000:])
     yield from map(json.loads, done.stdout.splitlines())
 
 
 def measure_looks(folder: Path) -> Iterator[Figure]:
-    """Reports, an incident and the registry at 390, 768 and 1280 pixels, light, dark and printed."""
+    """Reports, an incident, the registry and the documents at 390, 768 and 1280 pixels, light, dark and printed."""
     pictures = Path(os.environ.get("FENCEPOST_PICTURES", folder))
     pictures.mkdir(parents=True, exist_ok=True)
-    pages = {**make_pages(folder), **make_site(folder)}
+    pages = {**make_pages(folder), **make_site(folder), **make_documents(folder)}
     used: dict[str, dict[str, Any]] = {}
     looks = 0
-    for found in look_at(list(pages.values()), pictures):
+    for found in look_at(pages, pictures):
         looks += 1
         serious = [each for each in found["faults"] if each["impact"] in SERIOUS]
         told = ", ".join(f"{each['id']} at {each['first']}" for each in serious) or "none"

@@ -386,6 +386,47 @@ def test_workers_have_one_report(pytester: pytest.Pytester, factory: str) -> Non
     together.stdout.fnmatch_lines([f"Target: {factory}"])
 
 
+ONE_AND_ALL = """
+import os
+from pathlib import Path
+import pytest
+from fencepost.testing import conformance, in_memory
+from tests.support import coordinators_under_test
+
+def make_and_tell(*arguments):
+    Path(f"played-by-{os.getpid()}").touch()
+    return coordinators_under_test.make_right(*arguments)
+
+@pytest.fixture(scope="session")
+def fencepost_target():
+    return in_memory(make_and_tell)
+
+@pytest.mark.parametrize("other", range(4))
+def test_before(other):
+    pass
+
+@pytest.mark.fencepost_schedules(1)
+@conformance("HB-0[45]")
+def test_group_protocol(fencepost_case):
+    fencepost_case.check()
+
+@pytest.mark.parametrize("charset", ["UTF-16", "UTF-32"])
+def test_after(charset):
+    pass
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.extra("xdist")
+@pytest.mark.parametrize(("how", "players"), [("load", 1), ("worksteal", 2)])
+def test_workers_do_not_play_twice(pytester: pytest.Pytester, how: str, players: int) -> None:
+    pytester.makepyfile(test_suite=ONE_AND_ALL)
+    result = run_apart(pytester, "-n", "2", "--dist", how)
+    result.assert_outcomes(passed=9)
+    assert len(list(pytester.path.glob("played-by-*"))) == players
+    assert ("2 workers played, each for itself" in result.stdout.str()) == (players == 2)
+
+
 # --- a project that does not use it
 
 

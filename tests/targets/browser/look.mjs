@@ -1,4 +1,4 @@
-// node look.mjs MODULES BROWSER FOLDER PAGE...: opens pages at three widths, light and dark, and in print. It writes a
+// node look.mjs MODULES BROWSER FOLDER NAME=PAGE...: opens pages at three widths, light and dark, and in print. It writes a
 // line of JSON for each look, with the faults that axe finds, and keeps a picture in FOLDER.
 import fs from "node:fs";
 import { createRequire } from "node:module";
@@ -51,8 +51,8 @@ async function useControls(page) {
   return used;
 }
 
-for (const file of files) {
-  const name = path.basename(file, ".html");
+for (const each of files) {
+  const [name, file] = each.split("=");
   for (const colorScheme of ["light", "dark"]) {
     for (const width of [390, 768, 1280]) {
       const page = await browser.newPage({ viewport: { width, height: 900 }, colorScheme });
