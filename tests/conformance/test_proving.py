@@ -13,7 +13,13 @@ from fencepost.conformance.results import ExitCode
 from fencepost.model.classic.coordinator import dispatch
 from fencepost.model.classic.core import membership
 from fencepost.model.classic.proofs.induction import EventProof, ProofSize, prove_named_event
-from fencepost.model.classic.proofs.results import IN_ONE_TERM, false_theorem_results, prove_room, start_inductions
+from fencepost.model.classic.proofs.results import (
+    EARLY,
+    IN_ONE_TERM,
+    false_theorem_results,
+    prove_room,
+    start_inductions,
+)
 from fencepost.model.proofs import solver
 from fencepost.model.proofs.induction import InductionCounterexample, TheoremResult
 from tests.support.edits import mutant
@@ -90,6 +96,16 @@ def test_a_broken_core_is_refuted_with_a_counterexample(broken: Proof) -> None:
     assert refuted.verdict == "refuted"
     assert refuted.counterexamples[0].statement == "T2"
     assert "counterexamples to induction, the first at commit (commit." in proofs.result_line(refuted)
+
+
+@pytest.mark.slow
+def test_what_a_step_of_a_term_breaks_is_broken_across_failovers() -> None:
+    with mutant(membership.commit, "request.generation != group.generation", "False"):
+        term, early = start_inductions(TINY, 0, reports=[IN_ONE_TERM, EARLY])
+        assert "T2" in {one.id for one in term.results(ignore_progress) if one.verdict == "refuted"}
+        told = {one.id: one for one in early.results(ignore_progress)}
+    assert told["early.T2"].verdict == "refuted" and told["early.T2"].counterexamples[0].event == "commit"
+    assert told["early.T1"].verdict == "unproved" and "T2" in told["early.T1"].rests_on
 
 
 @pytest.mark.slow

@@ -153,6 +153,7 @@ def any_cluster(symbols: GroupSymbols) -> Cluster:
 
 # --- Events of the proof across fail-overs: those of a term, each with the record that it writes, and the loading.
 
+LOADING = "load"
 IN_PARTS = frozenset({"leave-two", "leave-two-settled-each"})
 """A LeaveGroup of several entries is proved in parts here; the proof of one term has it whole."""
 _LEAVING = frozenset({record_leader.id, record_claims.id, group_is_stored.id})
@@ -224,7 +225,7 @@ def load_event(early: bool, log: GroupLog) -> ProofEvent:
         loading = Loading(recorded_group(situation), step.group, situation.arguments[-1])
         return EventResult(step.group, situation.ghost, None, ((True, loading),), step, situation.record)
 
-    return ProofEvent("load", log.load_record, prepare, run, subject=recorded_group)
+    return ProofEvent(LOADING, log.load_record, prepare, run, subject=recorded_group)
 
 
 def recorded_group(situation: Situation) -> Group:

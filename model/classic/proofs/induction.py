@@ -16,7 +16,7 @@ import z3
 
 from fencepost.model.classic.core.state import FREE, Group, JoinRequest, JoinResponse, Slot, Step, SyncRequest
 from fencepost.model.classic.member.member import MemberStep, PartitionCommit
-from fencepost.model.classic.proofs.dispatch_events import dispatch_events, failover_events
+from fencepost.model.classic.proofs.dispatch_events import LOADING, dispatch_events, failover_events
 from fencepost.model.classic.proofs.proof_events import (
     EventResult,
     ProofEvent,
@@ -405,6 +405,9 @@ class Induction:
     events: Callable[[int], Iterable[ProofEvent]]
     own_size: ProofSize | None = None
     """Its size where it does not depend on the chosen one."""
+    of_term: frozenset[str] = frozenset()
+    """The statements that the steps of a term keep by the induction of one term, which assumes no more: only a loading
+    has to be shown to keep them."""
 
     def event_names(self, size: ProofSize) -> list[str]:
         """The names of its events. The slowest come first, so that no process is left alone with one at the end."""
@@ -421,8 +424,13 @@ def events_of_one_term(slots: int) -> Iterable[ProofEvent]:
 ONE_TERM = Induction("term", STATEMENTS, events_of_one_term)
 KAFKA_FAILOVERS = Induction("failover", KEPT_BY_KAFKA, partial(failover_events, early=False))
 """Of Kafka's dialects."""
-EARLY_FAILOVERS = Induction("early", ACROSS_FAILOVERS, partial(failover_events, early=True))
-"""Of the design that stores a generation before JoinGroup is answered."""
+EARLY_FAILOVERS = Induction(
+    "early",
+    ACROSS_FAILOVERS,
+    partial(failover_events, early=True),
+    of_term=frozenset(one.id for one in ACROSS_FAILOVERS if one in STATEMENTS),
+)
+"""Of the design that stores a generation before JoinGroup is answered. It assumes whatever one term assumes."""
 DISPATCH = Induction("dispatch", DISPATCH_THEOREMS, dispatch_events, ProofSize(slots=2, partitions=1))
 """Of the dispatcher: single steps from any state of a group. It looks for free slots in the table, and no further."""
 INDUCTIONS = {one.name: one for one in (ONE_TERM, KAFKA_FAILOVERS, EARLY_FAILOVERS, DISPATCH)}
@@ -438,6 +446,8 @@ class EventProof:
     seed: int
     statement: str = ""
     """The id of the one statement that is proved, from all others; empty for all of them."""
+    beside_term: bool = False
+    """The induction of one term is proved in the same size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -462,6 +472,8 @@ def prove_named_event(proof: EventProof) -> EventOutcome:
     if proof.statement:
         others = (one.id for one in induction.statements if one.id != proof.statement)
         event = replace(event, unproved=event.unproved.union(others))
+    elif proof.beside_term and event.name != LOADING:
+        event = replace(event, unproved=event.unproved | induction.of_term)
     verdict = prove_event(event, induction.statements, size, proof.seed)
     examples = tuple(decode_refutation(event, refuted) for refuted in verdict.refutations)
     return EventOutcome(

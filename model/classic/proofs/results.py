@@ -1,7 +1,7 @@
 """The results of all proofs of `fencepost prove`: inductions about the handlers, and lemmas about everything else."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 
 from fencepost.model.assignors.proofs import assignor_lemmas
@@ -113,18 +113,29 @@ class StartedInduction:
     size: ProofSize
     events: tuple[str, ...]
     outcomes: Iterator[EventOutcome]
+    term: "StartedInduction | None" = None
+    """The induction of one term, if it shows that steps keep statements of this one; its results come first."""
+    found: list[EventOutcome] = field(default_factory=list)
+    """What came of events so far."""
 
     def results(self, progress: Progress) -> Iterator[TheoremResult]:
         """The results, once everything is proved."""
         induction = self.report.induction
         labels = [event if induction is ONE_TERM else f"{induction.name}: {event}" for event in self.events]
-        found: list[EventOutcome] = []
         progress(labels[0], 1, len(labels))
         for outcome in self.outcomes:
-            found.append(outcome)
-            number = min(len(found), len(labels) - 1)
+            self.found.append(outcome)
+            number = min(len(self.found), len(labels) - 1)
             progress(labels[number], number + 1, len(labels))
-        return told_once(self.report, found, self.size)
+        shared = () if self.term is None else (about(induction.of_term, one) for one in self.term.found)
+        return told_once(self.report, [*self.found, *shared], self.size)
+
+
+def about(statements: Set[str], outcome: EventOutcome) -> EventOutcome:
+    """What came of an event of another induction, as far as it is about these statements; its time counts there."""
+    examples = tuple(example for example in outcome.counterexamples if example.statement in statements)
+    undecided = tuple(name for name in outcome.undecided if name in statements)
+    return replace(outcome, counterexamples=examples, undecided=undecided, seconds=0.0, longest=0.0)
 
 
 def start_inductions(
@@ -137,8 +148,10 @@ def start_inductions(
         size = report.induction.own_size or chosen
         events = tuple(report.induction.event_names(size))
         statement = report.theorems[0].id if report.is_of_one else ""
-        proofs = [EventProof(report.induction.name, event, size, seed, statement) for event in events]
-        started.append(StartedInduction(report, size, events, iter(mapper(prove_named_event, proofs))))
+        rests_on_term = bool(report.induction.of_term) and not report.is_of_one
+        term = next((one for one in started if rests_on_term and one.report is IN_ONE_TERM), None)
+        proofs = [EventProof(report.induction.name, one, size, seed, statement, term is not None) for one in events]
+        started.append(StartedInduction(report, size, events, iter(mapper(prove_named_event, proofs)), term))
     return started
 
 

@@ -23,8 +23,17 @@ from fencepost.model.classic.core.state import (
 from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.member import member
 from fencepost.model.classic.messages import Heartbeat, JoinGroup
-from fencepost.model.classic.proofs.dispatch_events import KNOWN, MISSING, TOPICS, dispatch_events, failover_events
+from fencepost.model.classic.proofs.dispatch_events import (
+    KNOWN,
+    LOADING,
+    MISSING,
+    TOPICS,
+    dispatch_events,
+    failover_events,
+)
 from fencepost.model.classic.proofs.induction import (
+    EARLY_FAILOVERS,
+    ONE_TERM,
     ProofSize,
     ProvedEvent,
     decode_refutation,
@@ -47,9 +56,10 @@ from fencepost.model.classic.theorems.failover import (
     record_generation,
 )
 from fencepost.model.classic.theorems.ghost_state import GroupRecord
+from fencepost.model.classic.theorems.member_statements import MemberChange
 from fencepost.model.classic.theorems.request_statements import STEP_THEOREMS
 from fencepost.model.classic.theorems.statements import WHATEVER_CLIENTS_SEND, commit_by_owner, one_leader
-from fencepost.model.classic.theorems.step_statements import GENERATION_THEOREMS
+from fencepost.model.classic.theorems.step_statements import GENERATION_THEOREMS, CoordinatorStep
 from fencepost.model.errors import Error
 from fencepost.model.groups import offsets
 from fencepost.model.groups.messages import CommitRequest, Offset, OffsetCommit
@@ -178,6 +188,15 @@ def test_kafka_keeps_what_is_said_of_commits_and_assignments(event: ProofEvent) 
     assert verdict.possible
     assert [(one.statement.id, one.happened.result.rule) for one in verdict.refutations] == []
     assert verdict.undecided == ()
+
+
+def test_a_step_of_a_term_assumes_no_more_than_one_across_failovers() -> None:
+    term, early = ({one.name: one for one in made.events(SMALL.slots)} for made in (ONE_TERM, EARLY_FAILOVERS))
+    states = {one.id for one in ONE_TERM.statements if not {CoordinatorStep, MemberChange} & set(one.subjects)}
+    assert states == EARLY_FAILOVERS.of_term
+    for name in early.keys() - {LOADING}:
+        assert early[name].unassumed & states <= term[name].unassumed
+        assert term[name].unproved & states <= early[name].unproved
 
 
 def test_every_statement_holds_of_a_new_group_and_its_record() -> None:
