@@ -84,6 +84,16 @@ def listed_members(event: Event) -> Iterator[Mapping[str, Any]]:
             yield from (each for each in holder.get("members", ()) if each.get("group_instance_id"))
 
 
+def events_of_group(events: Sequence[Event], last: int) -> Sequence[Event]:
+    """The events without the requests to other groups than that of the request with sequence number `last`, and without
+    their responses."""
+    group = next((event.body.get("group_id") for event in events if event.sequence == last), None)
+    if group is None:
+        return events
+    others = {event.sequence for event in events if event.body.get("group_id") not in (None, group)}
+    return [event for event in events if event.sequence not in others and event.of not in others]
+
+
 def schedule_lines(events: Sequence[Event], last: int, labels: MemberLabels) -> tuple[tuple[str, ...], int]:
     """The requests and faults of a trace up to the response to the request with sequence number `last`, a line each,
     and the place of that request among them, counted from 1 (0 if it is not there)."""
@@ -260,8 +270,9 @@ def build_failure(
     It has the `excerpt`, or if the `header` is given the trace as a whole.
     """
     sequence, violation, note = result.sequence, result.violation, result.note
-    labels = MemberLabels(events)
-    schedule, wrong_step = schedule_lines(events, sequence, labels)
+    told = events_of_group(events, sequence)
+    labels = MemberLabels(told)
+    schedule, wrong_step = schedule_lines(told, sequence, labels)
     if violation is not None and violation.title:
         schedule, wrong_step = tuple(client_steps(events, sequence, labels))[-MAX_STEPS:], 0
     failure = Failure(
@@ -279,9 +290,9 @@ def build_failure(
         excerpt=excerpt if header is None else excerpt_of(header, events),
     )
     if violation is None:
-        told = tuple(unusual_differences(events, result))
+        unusual = tuple(unusual_differences(events, result))
         api = next((event.api for event in events if event.sequence == sequence), "")
-        return replace(failure, differences=told, title=name_differences(api, told)) if told else failure
+        return replace(failure, differences=unusual, title=name_differences(api, unusual)) if unusual else failure
     rename, rules = labels.rename if violation.title else str, specification.rules
     # A time is that of one run; the value that is wrong beside it says more.
     shown = violation.differences or tuple(differences_in_words(events, violation))

@@ -216,6 +216,27 @@ def test_a_schedule_shows_the_fields_that_differ_between_its_requests() -> None:
     ]
 
 
+def test_a_failure_tells_nothing_of_other_groups() -> None:
+    joins = [
+        Event(number, number, number, "A", Kind.REQUEST, "JoinGroup", number, {"group_id": f"g-{number}"})
+        for number in (1, 2)
+    ]
+    told = [
+        Event(number + 2, number, number, "A", Kind.RESPONSE, "JoinGroup", number, {"member_id": f"a-{number}"}, number)
+        for number in (1, 2)
+    ]
+    lookup = Event(5, 5, 3, "A", Kind.REQUEST, "FindCoordinator", 0, {"key": "g-2"})
+    sync = Event(6, 6, 2, "A", Kind.REQUEST, "SyncGroup", 0, {"group_id": "g-2", "member_id": "a-2"})
+    result = CheckResult("SYNC-11", 6, CheckStatus.FAIL, "wrong")
+    failure = build_failure([*joins, *told, lookup, sync], result, Origin("", ""), replayed=True)
+    assert [step.partition(" ms ")[2] for step in failure.schedule] == [
+        "A: JoinGroup v2",
+        "A: FindCoordinator v0 key='g-2'",
+        "A: SyncGroup v0 member_id=A",
+    ]
+    assert failure.wrong_step == 3
+
+
 def test_a_schedule_goes_on_to_the_response_of_a_request_that_waits() -> None:
     leave = Event(2, 50, 0, "B", Kind.REQUEST, "LeaveGroup", 0, {"group_id": "g", "member_id": "a"})
     parked = Event(1, 0, 0, "A", Kind.REQUEST, "SyncGroup", 0, {"group_id": "g", "member_id": "a"})
