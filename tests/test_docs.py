@@ -11,13 +11,17 @@ from pathlib import Path
 
 import pytest
 
+import fencepost
 import fencepost.testing
 from docs.generator.__main__ import add_addresses
 from docs.generator.formats import MEANINGS
 from docs.generator.pages import edit_link, make_pages
 from fencepost.conformance.cli import COMMANDS
+from fencepost.conformance.plan import DEFAULT_REMOTE_SCHEDULES, DEFAULT_SCHEDULES
 from fencepost.conformance.profile import SECTIONS, load_profile
+from fencepost.conformance.run.schedule import BATCH_SIZE
 from fencepost.model.classic.catalogue import CATALOGUE
+from fencepost.traces.importers.recordings import DEFAULT_SKEW_MS
 from tests.support.doc_pages import ADDRESS, commands_in, missing_lines, prepare_folder, run_line
 from tests.support.plugin_arguments import run_apart
 from tests.support.readme import fenced_blocks
@@ -195,6 +199,27 @@ def test_a_command_that_a_page_gets_wrong_is_found(tmp_path: Path) -> None:
     assert done.returncode == 1 and missing_lines(command.shown, done.stdout) == ["no such line"]
 
 
+def lines_of(example: str) -> int:
+    """How long an example is."""
+    return len((DOCS / "examples" / example).read_text().splitlines())
+
+
+NUMBERS = {
+    "tutorials/coordinator.md": f"a coordinator in {lines_of('pytest/first_try.py')} lines",
+    "tutorials/incident.md": f"a small shop, of {lines_of('incident/server.log')} lines",
+    "how-to/clients.md": f"kafka-python in {lines_of('clients/kafka_python_consumer.py')} lines",
+    "how-to/pytest.md": f"a test case for each batch of {BATCH_SIZE}",
+    "how-to/schedules.md": f"{DEFAULT_SCHEDULES} of them in this process and {DEFAULT_REMOTE_SCHEDULES} over the",
+    "how-to/traces.md": f"differ at most (default: {DEFAULT_SKEW_MS})",
+}
+"""What pages say in numbers; the README, the catalogue and the install page have tests of their own."""
+
+
+@pytest.mark.parametrize("page", NUMBERS)
+def test_a_page_has_the_numbers_of_today(page: str) -> None:
+    assert NUMBERS[page] in " ".join((DOCS / page).read_text().split())
+
+
 @pytest.mark.parametrize(
     "path", [path for path in PAGES if fenced_blocks(path.read_text(), "toml")], ids=lambda path: path.stem
 )
@@ -306,4 +331,5 @@ def test_the_site_is_built(tmp_path: Path) -> None:
     broken = pages | {"a.html": '<a href="none/">', "b.html": '<a href="how-to/ci/#none">'}
     assert len(list(find_broken_links(broken, files))) == 2
     home = (tmp_path / "site" / "index.html").read_text()
+    assert f"Fencepost {fencepost.__version__}" in home
     assert 'href="./pictures.css"' in home and 'style="min-width: ' in home

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from docs.generator.pages import make_pages
+from fencepost import __version__
 
 DOCS = Path(__file__).parents[1]
 
@@ -22,7 +23,7 @@ def write_pages(folder: Path) -> int:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     settings = add_addresses((DOCS / "zensical.toml").read_text(encoding="utf-8"), public_addresses())
-    (folder / "zensical.toml").write_text(settings, encoding="utf-8")
+    (folder / "zensical.toml").write_text(settings.replace("{version}", __version__), encoding="utf-8")
     shutil.copy(DOCS / "pictures.css", folder / "docs" / "pictures.css")
     return sum(name.endswith(".md") for name in pages)
 
