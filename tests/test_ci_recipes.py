@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from fencepost.conformance.cli.report import COMMANDS as REPORT
 from fencepost.conformance.cli.test import COMMANDS
 from fencepost.conformance.profile import load_profile
 from fencepost.conformance.reports.json_report import from_json
@@ -87,6 +88,16 @@ def test_each_violation_is_an_annotation(tmp_path: Path, programs: Path) -> None
     assert "::error" not in run_script(tmp_path, programs, TARGET="bundled", GITHUB_ACTIONS="").stdout
 
 
+def test_the_summary_says_what_has_changed(tmp_path: Path, programs: Path) -> None:
+    assert run_script(tmp_path, programs, TARGET="bundled", ARGS="--only HB-05", OUT="before").returncode == 0
+    before = {"BASELINE": "before/report.json"}
+    done = run_script(tmp_path, programs, TARGET="bundled", ARGS="--only HB-04", **before)
+    summary = (tmp_path / "fencepost" / "summary.md").read_text()
+    assert done.returncode == 0 and "## What has changed" in summary and "newly checked 1: HB-04" in summary
+    run_script(tmp_path, programs, TARGET="bundled", ARGS="--only HB-04", BASELINE="none.json")
+    assert "## What has changed" not in (tmp_path / "fencepost" / "summary.md").read_text()
+
+
 def test_start_and_profile_exclude_each_other(tmp_path: Path, programs: Path) -> None:
     done = run_script(tmp_path, programs, START="./acme", PROFILE="p.toml")
     assert done.returncode == 2 and "START or PROFILE" in done.stderr
@@ -121,9 +132,10 @@ def test_the_job_runs_the_script() -> None:
 def test_the_arguments_exist() -> None:
     import argparse
 
-    parser = argparse.ArgumentParser()
-    COMMANDS["test"].add_to(parser)
-    known = {option for action in parser._actions for option in action.option_strings}
+    parsers = [argparse.ArgumentParser(), argparse.ArgumentParser()]
+    for parser, command in zip(parsers, (COMMANDS["test"], REPORT["report"]), strict=True):
+        command.add_to(parser)
+    known = {option for parser in parsers for action in parser._actions for option in action.option_strings}
     text = "".join((CI / name).read_text() for name in ("run-fencepost", "action.yml", "github-workflow.yml"))
     text += (CI.parent / "how-to" / "ci.md").read_text()
     used = set(re.findall(r"(?<![\w-])--[a-z]+(?:-[a-z]+)*", text)) - {
