@@ -145,7 +145,11 @@ def requests_of(name: str, transition: Transition, before: Row, after: Row) -> l
         case "joins":
             return [WalkRequest("revoke", who)] if own.membership is Membership.MEMBER else []
         case "is assigned":
-            return [WalkRequest("assign", who, assignment_fields(own, then, before)), *rest_of_poll(who, then)]
+            assigned = WalkRequest("assign", who, assignment_fields(own, then, before))
+            # The poll that has called back returns records to an operator that waits for a reset: it drops them (P2).
+            partitions = keys_of(then.positions) if then.state is ClientState.RESET_PENDING else ()
+            polled = WalkRequest("poll", who, {"records": [[one, FIRST_OFFSETS[one]] for one in partitions]})
+            return [assigned, polled] if partitions else [assigned]
         case "fetches":
             return [WalkRequest("poll", who, {"records": [fetched_record(own, then)]})]
         case "takes":
@@ -177,12 +181,6 @@ def requests_of(name: str, transition: Transition, before: Row, after: Row) -> l
         case "comes back":
             return [WalkRequest("launch", who, {"region": 0, "again": True})]
     return []
-
-
-def rest_of_poll(who: str, then: Operator) -> list[WalkRequest]:
-    """What a poll that has called back returns to an operator that waits for a reset: it drops that (P2)."""
-    partitions = keys_of(then.positions) if then.state is ClientState.RESET_PENDING else ()
-    return [WalkRequest("poll", who, {"records": [[one, FIRST_OFFSETS[one]] for one in partitions]})] * bool(partitions)
 
 
 def assignment_fields(own: Operator, then: Operator, before: Row) -> dict[str, Any]:

@@ -73,15 +73,13 @@ def given_partitions(members: tuple[MemberView, ...], plan: Plan) -> Plan:
 def learn_partitions(leadership: Leadership, count: int) -> Leadership:
     """The leadership of a leader that knows of so many partitions, or more: nobody has or claims those that came."""
     added = max(count - len(leadership.given), 0)
-    members = tuple(with_new_partitions(view, added) for view in leadership.members)
+    all_claims = [cast(PartitionFlags | None, view.metadata) for view in leadership.members]
+    members = tuple(
+        view if claims is None else evolve(view, metadata=(*claims, *(False,) * added))
+        for view, claims in zip(leadership.members, all_claims, strict=True)
+    )
     given = (*leadership.given, *(None,) * added)
     return evolve(leadership, response=evolve(leadership.response, members=members), given=given)
-
-
-def with_new_partitions(view: MemberView, added: int) -> MemberView:
-    """The member, which claims none of the partitions that came since it joined."""
-    claims = cast(PartitionFlags | None, view.metadata)
-    return view if claims is None else evolve(view, metadata=(*claims, *(False,) * added))
 
 
 def can_resync(member: Member, leadership: Leadership) -> bool:

@@ -220,7 +220,10 @@ class PushProtocol(JudgedProtocol):
         """A consumer saw a Stop or a Start."""
         at = self.surroundings(group, event.time)
         number, entries = attempt_in(event), event.body.get("partitions", ())
-        recent = self.recent_topics(group, event.time)
+        # The topics of each moment that the snapshot of the attempt may be of.
+        moments: list[tuple[int, Topics]] = [*self.topics, (event.time, {})]
+        begun = group.begun_at - 2 * self.slack
+        recent = [known for (_, known), (until, _) in pairwise(moments) if until >= begun]
         found = None
         if event.api == "Start":
             found = diagnose_start(event, group, member, recent, self.quiet_until, self.slack)
@@ -251,11 +254,6 @@ class PushProtocol(JudgedProtocol):
         if self.lost_at is None or "max_session_timeout" not in self.limits:
             return 0
         return self.lost_at + self.limits["max_session_timeout"]
-
-    def recent_topics(self, group: FollowedGroup, now: int) -> list[Topics]:
-        """The topics with their partitions of each moment that the snapshot of a group's attempt may be of."""
-        begun = group.begun_at - 2 * self.slack
-        return [known for (_, known), (until, _) in pairwise((*self.topics, (now, {}))) if until >= begun]
 
     def diagnose_unexplained(self, event: Event, group: FollowedGroup, at: Surroundings) -> PushDiagnosis:
         """The requirement that forbids what no explanation of the group has."""

@@ -232,15 +232,12 @@ class Fetcher:
             return
         records = (record for batch in batches if not batch.control for record in records_of(batch)[0])
         offsets = [record.offset for record in records if self.is_wanted(record.offset, asked)]
-        self.queue.append(CompletedFetch(partition, asked, offsets, self.position_behind(batches[-1], offsets)))
+        # Compaction may have removed the last records of the last batch (POLL-12).
+        self.queue.append(CompletedFetch(partition, asked, offsets, batches[-1].next_offset))
 
     def is_wanted(self, offset: int, asked: int) -> bool:
         """Whether a record of a batch is one that was asked for: a batch may begin before it."""
         return offset >= asked
-
-    def position_behind(self, last: Batch, offsets: list[int]) -> int:
-        """The position behind the last batch of a response: compaction may have removed its last records (POLL-12)."""
-        return last.next_offset
 
     def drain(self, client: Client) -> Iterator[ReturnedRecords]:
         """What a poll returns, completed fetch by completed fetch; the caller moves the positions meanwhile."""

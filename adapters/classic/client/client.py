@@ -224,7 +224,9 @@ class ReferenceClient:
         """Ask each leader for the records of what may be fetched, unless it owes a response already (PREFETCH-05).
         Whether every one of them was asked."""
         wanted: dict[int, list[Position]] = {}
-        for one in self.fetcher.positions_to_fetch(self.client, self.partitions_in_flight()):
+        waiting = (one for link in self.links.values() for one in link.waiting.values() if one.api == "Fetch")
+        in_flight = {partition for one in waiting for partition in asked_offsets(one.request)}
+        for one in self.fetcher.positions_to_fetch(self.client, in_flight):
             wanted.setdefault(self.leaders.get(one.partition, ANY_NODE), []).append(one)
         asked = 0
         for node, positions in wanted.items():
@@ -237,11 +239,6 @@ class ReferenceClient:
         """Whether a Fetch waits for its response on the connection to a node."""
         link = self.links.get(node)
         return link is not None and any(one.api == "Fetch" for one in link.waiting.values())
-
-    def partitions_in_flight(self) -> set[Partition]:
-        """The partitions that a Fetch without a response asks for."""
-        waiting = (one for link in self.links.values() for one in link.waiting.values() if one.api == "Fetch")
-        return {partition for one in waiting for partition in asked_offsets(one.request)}
 
     # -- the model ------------------------------------------------------------------------------------------------
 
@@ -378,17 +375,15 @@ class ReferenceClient:
 
     def leave_silent_nodes(self) -> None:
         """Close the connections on which a response is overdue: all that waits on them has failed."""
+        settings = self.client.settings
+        patience = {"JoinGroup": settings.join_timeout}
         for node, link in tuple(self.links.items()):
-            if any(self._now() - one.sent_at >= self.patience_with(one.api) for one in link.waiting.values()):
+            waits = ((one.api, self._now() - one.sent_at) for one in link.waiting.values())
+            if any(waited >= patience.get(api, settings.request_timeout) for api, waited in waits):
                 lost = self.close_link(node)
                 if node == self.coordinator and self.client.coordinator is not None:
                     self.give(CoordinatorDisconnected())
                 self.fail_lost(lost)
-
-    def patience_with(self, api: str) -> int:
-        """How long the client waits for a response, in milliseconds."""
-        settings = self.client.settings
-        return settings.join_timeout if api == "JoinGroup" else settings.request_timeout
 
     def close_link(self, node: int) -> tuple[AwaitedResponse, ...]:
         """Close the connection to a node, if there is one; what was waiting on it."""

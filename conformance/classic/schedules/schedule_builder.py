@@ -89,8 +89,10 @@ class ScheduleBuilder:
     def restore_group(self) -> None:
         """Every third time, have the group become Stable with as many members as it is to have."""
         size = self.sizes[self.group]
-        if size and self.draw.number(0, 2) == 0 and len(self.stable_members()) < min(size, len(self.actors())):
-            self.rebalance(self.actors()[:size])
+        if size and self.draw.number(0, 2) == 0:
+            stable = self.simulation.members(self.group) if self.simulation.is_stable(self.group) else []
+            if len(stable) < min(size, len(self.actors())):
+                self.rebalance(self.actors()[:size])
 
     def wait_for_joins(self, who: Iterable[int]) -> None:
         """Wait until the join phase is over, if one of these actors takes part."""
@@ -175,10 +177,6 @@ class ScheduleBuilder:
     def settled_members(self) -> list[int]:
         """The members of the group that do not wait for a response to JoinGroup."""
         return [each for each in self.simulation.members(self.group) if not self.simulation.is_joining(each)]
-
-    def stable_members(self) -> list[int]:
-        """The members of the group if it is Stable, else none."""
-        return self.simulation.members(self.group) if self.simulation.is_stable(self.group) else []
 
     def pick_actor(self) -> int:
         """Any actor of the group."""

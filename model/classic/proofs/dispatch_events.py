@@ -98,7 +98,9 @@ def dispatch_event(name: str, make: RequestMaker) -> ProofEvent:
         drawn: Dialect = symbols.arbitrary(Dialect, "dialect")
         moment = replace(any_context(symbols), dialect=drawn)
         choices = tuple(symbols.truth(label) for label in ("group id", "known", "asks", "open", "retained"))
-        stored = GroupState(group, stored=symbols.arbitrary(Group, "record"), offsets=any_offsets(symbols))
+        places = enumerate((KNOWN, OTHER))
+        offsets: Any = {at: replace(any_offset(symbols, f"before.{at[0]}"), number=number) for number, at in places}
+        stored = GroupState(group, stored=symbols.arbitrary(Group, "record"), offsets=offsets)
         request = make(symbols, GROUP_ID)
         return Situation(symbols, group, arguments=(choices, stored, request, any_cluster(symbols), moment))
 
@@ -135,12 +137,6 @@ def dispatch_choice_result(
     """A request through the dispatcher by these choices, as a step of the core, for counterexamples."""
     step = dispatch_choice(choices, stored, request, cluster, moment)
     return Step(step.after.group or Group(), (), step.rule)
-
-
-def any_offsets(symbols: GroupSymbols) -> dict[tuple[str, int], Offset]:
-    """Offsets that were committed before, with the numbers of their commits."""
-    before: Any = {where: any_offset(symbols, f"before.{where[0]}") for where in (KNOWN, OTHER)}
-    return {where: replace(offset, number=place) for place, (where, offset) in enumerate(before.items())}
 
 
 def any_cluster(symbols: GroupSymbols) -> Cluster:
