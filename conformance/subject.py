@@ -11,8 +11,7 @@ from fencepost.model.catalogue import requirement
 from fencepost.model.catalogue.requirement import CAPABILITIES, Requirement, Verifiability
 from fencepost.model.catalogue.specification import Specification
 from fencepost.traces.events import Event, Header
-from fencepost.traces.model_transitions import Transition
-from fencepost.traces.verdict import TraceVerdict
+from fencepost.traces.verdict import TraceVerdict, Transition
 
 # -- who is tested ----------------------------------------------------------------------------------------------------
 

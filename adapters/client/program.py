@@ -19,7 +19,7 @@ from fencepost.model.assignors.group import Subscription, TopicPartition
 from fencepost.model.errors import Error, FencepostError
 from fencepost.model.wire.codec import Body
 from fencepost.traces.events import Kind
-from fencepost.traces.model_transitions import Transition
+from fencepost.traces.verdict import Transition
 
 # --- The application that drives a client under test: commands to it, and its callbacks, records and results.
 #

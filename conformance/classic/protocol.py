@@ -22,8 +22,8 @@ from fencepost.model.settings import Settings
 from fencepost.traces.classic.protocol import ClassicProtocol
 from fencepost.traces.events import Body
 from fencepost.traces.judge.diagnosis.diagnosis import errors_in
-from fencepost.traces.model_transitions import Transition
 from fencepost.traces.replay_script import IdTranslation, with_defaults
+from fencepost.traces.verdict import Transition
 
 # --- A Kafka cluster at an address, as a profile describes it.
 

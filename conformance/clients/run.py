@@ -25,8 +25,7 @@ from fencepost.conformance.clients.stage import (
 from fencepost.conformance.events import Progress, RunEvent
 from fencepost.conformance.plan import Plan, ReplayResult
 from fencepost.conformance.profile import Profile
-from fencepost.conformance.provenance import NamedBy, Provenance
-from fencepost.conformance.results import Ending, EndKind, Report, Scope
+from fencepost.conformance.results import Ending, EndKind, NamedBy, Provenance, Report, Scope
 from fencepost.conformance.run.engine import ScheduleEngine, ScheduleResult
 from fencepost.conformance.run.play import Player, discard_if_lagging
 from fencepost.conformance.run.pool import play_together

@@ -15,9 +15,8 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 from fencepost.conformance.analysis.causes import schedule_length
 from fencepost.conformance.analysis.report_builder import ReportBuilder, TraceSummary, TraceTotals
 from fencepost.conformance.analysis.trace_report import MemberChecks, MemberFindings, describe_unreadable
-from fencepost.conformance.provenance import Provenance
 from fencepost.conformance.reports.typed import from_plain
-from fencepost.conformance.results import Ending, EndKind, Failure, Report
+from fencepost.conformance.results import Ending, EndKind, Failure, Provenance, Report
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION, specification_named
 from fencepost.model.catalogue.specification import Specification
 from fencepost.traces.files.trace_files import TraceError

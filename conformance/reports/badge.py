@@ -20,12 +20,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
-from fencepost.conformance.provenance import NamedBy, describe_kit
 from fencepost.conformance.reports.html import clean
 from fencepost.conformance.reports.json_report import to_json
 from fencepost.conformance.reports.markdown import escape
 from fencepost.conformance.reports.words import name_of
-from fencepost.conformance.results import Report, Scope, Verdict
+from fencepost.conformance.results import NamedBy, Report, Scope, Verdict, describe_kit
 from fencepost.model.catalogue.requirement import Tier
 
 DIGEST_LENGTH = 7

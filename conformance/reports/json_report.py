@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, get_args
 
 from fencepost.conformance.analysis.causes import Harm, find_causes
-from fencepost.conformance.provenance import Kit, Provenance, describe_kit
 from fencepost.conformance.reports.html import embedded_json
 from fencepost.conformance.reports.typed import (
     Count,
@@ -25,6 +24,8 @@ from fencepost.conformance.results import (
     Coverage,
     Ending,
     Failure,
+    Kit,
+    Provenance,
     Remark,
     Report,
     RequirementResult,
@@ -32,6 +33,7 @@ from fencepost.conformance.results import (
     Scope,
     TargetFacts,
     Verdict,
+    describe_kit,
 )
 from fencepost.conformance.specification import specification_named
 from fencepost.model.catalogue.requirement import Level, Tier

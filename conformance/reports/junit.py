@@ -4,9 +4,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from xml.etree import ElementTree
 
-from fencepost.conformance.provenance import describe_kit
 from fencepost.conformance.reports.words import describe_ending
-from fencepost.conformance.results import Failure, Report, RequirementResult, TargetFacts, Verdict
+from fencepost.conformance.results import Failure, Report, RequirementResult, TargetFacts, Verdict, describe_kit
 from fencepost.model.catalogue.requirement import Requirement
 
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

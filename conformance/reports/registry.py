@@ -18,11 +18,10 @@ from typing import Any
 from fencepost.adapters.client.cluster import CLIENT_LABEL
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import CLIENT_SECTIONS, SECTIONS, ProfileError, load_profile
-from fencepost.conformance.provenance import NamedBy
 from fencepost.conformance.reports.badge import badge_files, is_partial, make_badge, start_of
 from fencepost.conformance.reports.json_report import ReportError, from_json
 from fencepost.conformance.reports.sequence import read_excerpt
-from fencepost.conformance.results import Failure, Report, Verdict
+from fencepost.conformance.results import Failure, NamedBy, Report, Verdict
 from fencepost.conformance.run.provenance import record_profile
 from fencepost.conformance.run.registry import is_bundled
 from fencepost.conformance.specification import CLIENT_SPECIFICATION

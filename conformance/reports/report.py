@@ -5,7 +5,6 @@ from functools import partial
 
 from fencepost.conformance.analysis.causes import compare_reports, find_causes
 from fencepost.conformance.plan import ReplayOutcome, ReplayResult
-from fencepost.conformance.provenance import NamedBy, Provenance, describe_kit
 from fencepost.conformance.reports.document import (
     NEW_LINE,
     RICH_MEDIA,
@@ -48,11 +47,14 @@ from fencepost.conformance.results import (
     Coverage,
     ExitCode,
     Failure,
+    NamedBy,
+    Provenance,
     Report,
     RequirementResult,
     Scope,
     TargetFacts,
     Verdict,
+    describe_kit,
 )
 from fencepost.model.catalogue.requirement import Requirement
 

@@ -64,9 +64,8 @@ from fencepost.conformance.run.schedule import (
 )
 from fencepost.conformance.run.stream import with_decisions
 from fencepost.conformance.subject import ScenarioRun
-from fencepost.traces.model_transitions import Transition
 from fencepost.traces.shrinker import shrink_steps
-from fencepost.traces.verdict import CheckStatus, TraceVerdict, violations_in
+from fencepost.traces.verdict import CheckStatus, TraceVerdict, Transition, violations_in
 
 # -- statistics of the random schedules of a run ----------------------------------------------------------------------
 

@@ -15,8 +15,8 @@ from fencepost.model.catalogue.specification import Specification
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Body, Event
 from fencepost.traces.judge.judge import MakeProtocol, judge
-from fencepost.traces.model_transitions import Transition
 from fencepost.traces.replay_script import Translation
+from fencepost.traces.verdict import Transition
 
 # -- a target on the network ------------------------------------------------------------------------------------------
 

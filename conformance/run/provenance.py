@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
-from fencepost.conformance.provenance import Machine, NamedBy, PlanRecord, ProfileRecord, Provenance
+from fencepost.conformance.results import Machine, NamedBy, PlanRecord, ProfileRecord, Provenance
 
 
 def name_target(address: str, implementation: Mapping[str, str], about: Mapping[str, str]) -> dict[str, str]:

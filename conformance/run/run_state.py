@@ -31,8 +31,7 @@ from fencepost.conformance.events import (
     ViolationConfirmed,
 )
 from fencepost.conformance.plan import Plan
-from fencepost.conformance.provenance import Provenance
-from fencepost.conformance.results import Ending, Failure, Report, Scope, TargetFacts
+from fencepost.conformance.results import Ending, Failure, Provenance, Report, Scope, TargetFacts
 from fencepost.conformance.run.engine import (
     Confirmation,
     RunStatistics,

@@ -11,7 +11,7 @@ from fencepost.conformance.run.context import ScenarioContext
 from fencepost.conformance.subject import Scenario
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event
-from fencepost.traces.model_transitions import Transition
+from fencepost.traces.verdict import Transition
 
 # -- schedules as plain data ------------------------------------------------------------------------------------------
 

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from fencepost.conformance.analysis.report_builder import merge_reports
-from fencepost.conformance.provenance import describe_kit
 from fencepost.conformance.reports.json_report import from_json, to_json
 from fencepost.conformance.reports.report import render_summary, to_html
-from fencepost.conformance.results import Report, RequirementResult, Scope
+from fencepost.conformance.results import Report, RequirementResult, Scope, describe_kit
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.conformance.testing.case import Case, CaseContext, CaseId, Violation
 from fencepost.conformance.testing.collection import CASE, choice_of, read_options

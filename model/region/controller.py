@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from fencepost.model.frozen import evolve, fast_frozen
-from fencepost.model.region.dialect import RegionDialect
+from fencepost.model.region.settings import RegionDialect
 
 # Maps from partitions to offsets, as tuples with an entry for each partition.
 

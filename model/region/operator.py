@@ -17,7 +17,7 @@ from fencepost.model.region.controller import (
     no_offsets,
     put_offset,
 )
-from fencepost.model.region.dialect import RegionDialect
+from fencepost.model.region.settings import RegionDialect
 
 
 class ClientState(StrEnum):

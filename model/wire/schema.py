@@ -31,7 +31,7 @@ from types import MappingProxyType
 from typing import Any
 
 from fencepost.model.wire.primitives import ZERO_UUID
-from fencepost.model.wire.tables import cluster, group, log, offsets, stored
+from fencepost.model.wire.tables import cluster, group, log, offsets
 
 _NO_VERSION = range(0)
 _EVERY_VERSION = range(1 << 15)
@@ -153,5 +153,5 @@ def read_tables(tables: Iterable[str]) -> tuple[Mapping[str, Schema], Mapping[st
     return MappingProxyType(schemas), MappingProxyType(keys)
 
 
-SCHEMAS, API_KEYS = read_tables(module.TABLE for module in (cluster, group, offsets, log, stored))
+SCHEMAS, API_KEYS = read_tables(module.TABLE for module in (cluster, group, offsets, log))
 """`SCHEMAS`: every schema by name ("JoinGroupRequest"). `API_KEYS`: the number of every API by name ("JoinGroup")."""

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from fencepost.conformance.cli import main
 from fencepost.conformance.plan import Plan
-from fencepost.conformance.provenance import Kit, NamedBy, describe_kit
 from fencepost.conformance.reports.badge import (
     HEX,
     BadgeColour,
@@ -25,7 +24,17 @@ from fencepost.conformance.reports.badge import (
     to_badge_svg,
 )
 from fencepost.conformance.reports.json_report import ReportError, from_json, to_json
-from fencepost.conformance.results import Ending, EndKind, Report, RequirementResult, Scope, Verdict
+from fencepost.conformance.results import (
+    Ending,
+    EndKind,
+    Kit,
+    NamedBy,
+    Report,
+    RequirementResult,
+    Scope,
+    Verdict,
+    describe_kit,
+)
 from fencepost.conformance.run.provenance import record_plan
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.model.catalogue.requirement import Tier

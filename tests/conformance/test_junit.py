@@ -1,9 +1,8 @@
 from dataclasses import replace
 from xml.etree import ElementTree
 
-from fencepost.conformance.provenance import describe_kit
 from fencepost.conformance.reports.junit import to_junit
-from fencepost.conformance.results import RequirementResult, Verdict
+from fencepost.conformance.results import RequirementResult, Verdict, describe_kit
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from tests.support.sample_reports import JOIN_29, KEPT, VIOLATED
 

@@ -12,11 +12,10 @@ import pytest
 from fencepost import run
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.conformance.cli import main
-from fencepost.conformance.provenance import NamedBy
 from fencepost.conformance.reports.json_report import to_json
 from fencepost.conformance.reports.registry import RegistryError, find_differences, read_entries, read_entry
 from fencepost.conformance.reports.registry_site import build_site, to_feed, version_order
-from fencepost.conformance.results import Ending, EndKind, Report, RequirementResult, Scope, Verdict
+from fencepost.conformance.results import Ending, EndKind, NamedBy, Report, RequirementResult, Scope, Verdict
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from tests.support.fake_runner import FakeRunner
 from tests.support.faulty_coordinators import FORGIVING

@@ -10,9 +10,9 @@ from jsonschema import Draft202012Validator
 
 from fencepost import Report, judge, run
 from fencepost.adapters.in_process import InProcessTarget
-from fencepost.conformance.provenance import describe_kit
 from fencepost.conformance.reports import json_report
 from fencepost.conformance.reports.json_report import ReportError, from_json, report_schema, to_json
+from fencepost.conformance.results import describe_kit
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.traces.verdict import violations_in

@@ -1,8 +1,7 @@
 """Reports of whole runs of the catalogue, as a run on a named target makes them."""
 
 from fencepost.conformance.plan import Plan
-from fencepost.conformance.provenance import Machine, NamedBy, Provenance
-from fencepost.conformance.results import Report, RequirementResult, Verdict
+from fencepost.conformance.results import Machine, NamedBy, Provenance, Report, RequirementResult, Verdict
 from fencepost.conformance.run.provenance import record_plan
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 

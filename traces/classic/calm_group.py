@@ -25,7 +25,7 @@ from fencepost.traces.classic.stepping import CoordinatorStepper, extend_deadlin
 from fencepost.traces.events import Body, Operation, Order
 from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Instant, Path, TimeInterval, low
 from fencepost.traces.judge.search.stepper import RepeatedStep
-from fencepost.traces.model_transitions import Transition, TransitionFields
+from fencepost.traces.verdict import Transition, TransitionFields
 
 
 class OpaqueValueRead(Exception):

@@ -24,8 +24,7 @@ from fencepost.traces.judge.groups.group_judge import SILENCE_GRACE_MS, GroupJud
 from fencepost.traces.judge.groups.judged_protocol import JudgedProtocol, TraceGap
 from fencepost.traces.judge.search.configuration import GroupOperation, Mismatch, Path
 from fencepost.traces.judge.search.search import Search
-from fencepost.traces.model_transitions import TransitionFields
-from fencepost.traces.verdict import CheckResult, Violation
+from fencepost.traces.verdict import CheckResult, TransitionFields, Violation
 
 UNAVAILABLE_RULES = frozenset(name for name in RULES if name.startswith("gate."))
 """Rules by which a coordinator is excused around a failover."""

@@ -21,8 +21,7 @@ from typing import Any, NamedTuple
 
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
-from fencepost.model.wire.codec import API_NAMES, encode_request, encode_response
-from fencepost.model.wire.kafka_json import body_from_json
+from fencepost.model.wire.codec import API_NAMES, body_from_json, encode_request, encode_response
 from fencepost.traces.events import Body, Header, Order
 from fencepost.traces.files.trace_files import TraceError, trace_writer
 from fencepost.traces.frames import GROUP_CHANGING_APIS, ConnectionDecoder, WireTrace

@@ -21,8 +21,7 @@ from fencepost.traces.judge.groups.judged_protocol import JudgedProtocol, Partia
 from fencepost.traces.judge.search.configuration import GroupOperation, Request
 from fencepost.traces.judge.search.search import EAGER_BEAM_WIDTH, MAX_EAGER_CONFIGURATIONS
 from fencepost.traces.judge.search.stepper import MAX_CONFIGURATIONS
-from fencepost.traces.model_transitions import Transition, TransitionFields
-from fencepost.traces.verdict import CheckResult, TraceVerdict, Violation
+from fencepost.traces.verdict import CheckResult, TraceVerdict, Transition, TransitionFields, Violation
 
 # --- The protocols by which traces are judged, by the names that headers have for them.
 

@@ -18,7 +18,6 @@ from fencepost.model.region.controller import (
     register,
     retire,
 )
-from fencepost.model.region.dialect import REPAIRED
 from fencepost.model.region.operator import (
     ClientState,
     DrainTimes,
@@ -27,13 +26,19 @@ from fencepost.model.region.operator import (
     assignment_metrics,
     count_drain,
 )
-from fencepost.model.region.settings import accepts_control_port, accepts_start_position, must_pause, reset_succeeds
+from fencepost.model.region.settings import (
+    REPAIRED,
+    accepts_control_port,
+    accepts_start_position,
+    must_pause,
+    reset_succeeds,
+)
 from fencepost.model.region.specification import REGION
 from fencepost.traces.events import Body, Operation
 from fencepost.traces.judge.groups.judged_protocol import JudgedProtocol
 from fencepost.traces.judge.search.configuration import GroupOperation, Instant, Path
 from fencepost.traces.judge.search.stepper import HandlerStepper
-from fencepost.traces.model_transitions import TransitionFields
+from fencepost.traces.verdict import TransitionFields
 
 # A job as the judge follows it: the model's operators, bean and control variables, and what each operator wrote.
 

@@ -37,7 +37,7 @@ from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from fencepost.model.groups.messages import PartitionErrors
 from fencepost.model.settings import Settings
-from fencepost.traces.model_transitions import Transition
+from fencepost.traces.verdict import Transition
 
 BUNDLED_CLIENT = ClientSettings(
     strategies=(RANGE, ROUND_ROBIN),

@@ -29,7 +29,7 @@ from fencepost.model.classic.coordinator.state import GroupState, StepResult
 from fencepost.model.classic.messages import Request
 from fencepost.traces.classic.calm_group import transition_of
 from fencepost.traces.events import Event
-from fencepost.traces.model_transitions import Transition
+from fencepost.traces.verdict import Transition
 
 INTERACTION_MODULES = (
     crossing_interactions,

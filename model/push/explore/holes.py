@@ -33,8 +33,7 @@ from fencepost.model.explore.rows import describe_faults
 from fencepost.model.frozen import evolve
 from fencepost.model.push.coordinator import queue_index
 from fencepost.model.push.dialect import DRAFT, REPAIRED, Command, PushDialect, undo_repairs
-from fencepost.model.push.explore.properties import SENTENCES
-from fencepost.model.push.explore.row import Faults, PushBounds
+from fencepost.model.push.explore.row import SENTENCES, Faults, PushBounds
 from fencepost.model.push.explore.small_systems import (
     LEASE_SENTENCES,
     OFFSET_SENTENCES,

@@ -19,7 +19,6 @@ from fencepost.model.push.consumer import (
 )
 from fencepost.model.push.coordinator import PushCoordinator, Role, apply_step, running_step
 from fencepost.model.push.dialect import Command
-from fencepost.model.push.explore.properties import push_checks
 from fencepost.model.push.explore.row import (
     CURRENT,
     INTEREST,
@@ -29,6 +28,7 @@ from fencepost.model.push.explore.row import (
     actions_about,
     age_messages,
     is_live,
+    push_checks,
     record,
     recorded_owners,
     send_all,

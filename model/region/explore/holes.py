@@ -14,14 +14,14 @@ from fencepost.model.explore.rows import describe_faults, value_system
 from fencepost.model.explore.transition_system import TransitionSystem
 from fencepost.model.frozen import evolve, fast_frozen
 from fencepost.model.region.controller import GroupBean, OperatorCheckpoint, contribute, names_of_merge
-from fencepost.model.region.dialect import REPAIRED, RegionDialect, undo_repairs
-from fencepost.model.region.explore.properties import SENTENCES
-from fencepost.model.region.explore.row import RegionBounds, RegionFaults
+from fencepost.model.region.explore.row import SENTENCES, RegionBounds, RegionFaults
 from fencepost.model.region.explore.system import region_system
 from fencepost.model.region.settings import (
     MAX_ATTEMPTS,
+    REPAIRED,
     Attempts,
     FirstSight,
+    RegionDialect,
     accepts_operators,
     accepts_timeouts,
     bean_name,
@@ -33,6 +33,7 @@ from fencepost.model.region.settings import (
     runtime_allows,
     start_position,
     store,
+    undo_repairs,
 )
 
 MAX_WIDTH = 4

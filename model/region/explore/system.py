@@ -24,7 +24,6 @@ from fencepost.model.region.controller import (
     start_drain,
     take_tuple,
 )
-from fencepost.model.region.explore.properties import region_checks
 from fencepost.model.region.explore.row import (
     BEAN,
     FAULTS,
@@ -33,6 +32,7 @@ from fencepost.model.region.explore.row import (
     RegionView,
     actions_about,
     operator_symmetry,
+    region_checks,
 )
 from fencepost.model.region.group import (
     KafkaGroup,

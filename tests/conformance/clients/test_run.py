@@ -23,10 +23,9 @@ from fencepost.conformance.clients.run import describe_requests
 from fencepost.conformance.clients.stage import ClientFacts, ClientStage, StageBlocked
 from fencepost.conformance.events import Progress
 from fencepost.conformance.profile import Profile
-from fencepost.conformance.provenance import NamedBy
 from fencepost.conformance.reports.json_report import from_json, to_json
 from fencepost.conformance.reports.report import render_report
-from fencepost.conformance.results import EndKind, ExitCode, Verdict
+from fencepost.conformance.results import EndKind, ExitCode, NamedBy, Verdict
 from fencepost.conformance.run.stream import progress_consumer
 from fencepost.model.catalogue.requirement import UnknownRequirement
 from fencepost.model.errors import Error

@@ -26,7 +26,7 @@ from fencepost.conformance.run.engines import BatchWorker
 from fencepost.conformance.run.play import Bench, target_bench
 from fencepost.conformance.run.schedule import BatchSpec, ScheduleScope
 from fencepost.model.classic.catalogue import RULES
-from fencepost.traces.model_transitions import Transition
+from fencepost.traces.verdict import Transition
 from tests.conformance.schedules.planted_faults import FAULTS
 
 GROUND = ScheduleScope(BUNDLED_SETTINGS)

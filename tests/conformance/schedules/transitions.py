@@ -12,7 +12,7 @@ from fencepost.conformance.events import Progress
 from fencepost.conformance.reports.progress import ProgressDisplay
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.run.schedule import BATCH_SIZE, ScheduleScope
-from fencepost.traces.model_transitions import Transition
+from fencepost.traces.verdict import Transition
 
 SEED, BATCHES = 0, 120
 

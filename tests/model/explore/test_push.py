@@ -9,8 +9,7 @@ from fencepost.model.explore.hole_search import HoleSearch, find_break
 from fencepost.model.explore.rendering import edges_from
 from fencepost.model.push.dialect import DRAFT, REPAIRED, Command, PushDialect, undo_repairs
 from fencepost.model.push.explore.holes import push_holes
-from fencepost.model.push.explore.properties import is_settled
-from fencepost.model.push.explore.row import Faults, PushBounds
+from fencepost.model.push.explore.row import Faults, PushBounds, is_settled
 from fencepost.model.push.explore.system import push_system
 from fencepost.model.push.specification import PUSH_HOLES, PUSH_RULES
 

@@ -18,13 +18,12 @@ from fencepost.model.region.controller import (
     RegionMode,
     merge_offsets,
 )
-from fencepost.model.region.dialect import DOCUMENTED, RegionDialect
 from fencepost.model.region.explore.holes import region_holes
-from fencepost.model.region.explore.properties import SENTENCES
 from fencepost.model.region.explore.row import (
     DOWNSTREAM,
     KAFKA,
     REGION,
+    SENTENCES,
     STORE,
     VARIABLES,
     Kafka,
@@ -35,6 +34,7 @@ from fencepost.model.region.explore.system import region_system
 from fencepost.model.region.group import has_member, member_slot
 from fencepost.model.region.kernel import OFFSETS, SETS, RegionKernel, invariants
 from fencepost.model.region.operator import ClientState, Membership, Operator
+from fencepost.model.region.settings import DOCUMENTED, RegionDialect
 from fencepost.model.region.specification import REGION_HOLES, REGION_RULES
 from tests.support.finite_logic import FiniteLogic
 

@@ -18,7 +18,6 @@ from fencepost.model.region.controller import (
     request_reset,
     retire,
 )
-from fencepost.model.region.dialect import DOCUMENTED, REPAIRED
 from fencepost.model.region.operator import (
     ClientState,
     DrainTimes,
@@ -35,7 +34,7 @@ from fencepost.model.region.operator import (
     submit_message,
     take_message,
 )
-from fencepost.model.region.settings import merge_wait_ms
+from fencepost.model.region.settings import DOCUMENTED, REPAIRED, merge_wait_ms
 
 NOTHING = (None, None)
 JOB = frozenset("AB")

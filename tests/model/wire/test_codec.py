@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from fencepost.model.errors import Error
 from fencepost.model.wire import codec
-from fencepost.model.wire.codec import UnencodableError, decode_body, encode_body
-from fencepost.model.wire.kafka_json import body_from_json
+from fencepost.model.wire.codec import UnencodableError, body_from_json, decode_body, encode_body
 from fencepost.model.wire.schema import SCHEMAS, Field
 
 PAIRS = [(name, version) for name, schema in SCHEMAS.items() for version in schema.versions]

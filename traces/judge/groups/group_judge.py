@@ -39,8 +39,7 @@ from fencepost.traces.judge.search.search import (
     configurations_after_restart,
 )
 from fencepost.traces.judge.search.stepper import MAX_CONFIGURATIONS, RepeatedStep, SearchLimitExceeded, Stepper
-from fencepost.traces.model_transitions import TransitionFields
-from fencepost.traces.verdict import Violation
+from fencepost.traces.verdict import TransitionFields, Violation
 
 # --- The records of the operations of a trace, and the findings in one group.
 

@@ -17,8 +17,7 @@ from fencepost.traces.judge.groups.group_judge import (
 )
 from fencepost.traces.judge.search.configuration import GroupOperation, Mismatch, Path, Request, State
 from fencepost.traces.judge.search.stepper import Stepper
-from fencepost.traces.model_transitions import TransitionFields
-from fencepost.traces.verdict import CheckResult, FieldDifference, Violation
+from fencepost.traces.verdict import CheckResult, FieldDifference, TransitionFields, Violation
 
 # --- Groups in a trace that does not show everything: from a gap on their state is not known.
 

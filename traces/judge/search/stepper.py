@@ -32,7 +32,7 @@ from fencepost.traces.judge.search.configuration import (
     low,
     with_unusual_fields,
 )
-from fencepost.traces.model_transitions import TransitionFields
+from fencepost.traces.verdict import TransitionFields
 
 REORDER_WINDOW_MS = 100
 """How far apart requests may be sent for their order to be left out of account when timers are set."""
