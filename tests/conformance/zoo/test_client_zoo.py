@@ -1,6 +1,7 @@
 """The zoo of clients: each bug is put back and taken out again, a few are found, and the tables tell of them."""
 
 import re
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,7 @@ from fencepost.conformance.classic.zoo.client_stand import CLIENT_HANGS, CLIENTS
 from fencepost.conformance.classic.zoo.clients import CLIENT_BUGS, NOT_PUT_BACK
 from fencepost.conformance.classic.zoo.zoo import member_mutants
 from fencepost.conformance.run.play import Bench
-from fencepost.conformance.zoo.fault import Side
+from fencepost.conformance.zoo.fault import Fault, Patch, Side
 from fencepost.conformance.zoo.hunt import HuntTask, usual_run
 from fencepost.conformance.zoo.registry import hunts_for, match_patterns, run_hunt
 from fencepost.conformance.zoo.results import (
@@ -25,7 +26,28 @@ from fencepost.conformance.zoo.results import (
 from fencepost.conformance.zoo.strategies import GROUPS, SCENARIOS, SCHEDULES
 from fencepost.model.classic.catalogue.client import CLIENT_CATALOGUE
 from fencepost.model.classic.member import member
-from tests.support.patch_checks import assert_put_in_and_taken_out
+
+
+class RecordingPatch(Patch):
+    """A patch that keeps what it replaces: the owner, the name and what was there before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.replaced: list[tuple[Any, str, Any]] = []
+
+    def replace(self, owner: object, name: str, value: Any) -> None:
+        self.replaced.append((owner, name, getattr(owner, name)))
+        super().replace(owner, name, value)
+
+
+def assert_put_in_and_taken_out(fault: Fault[Any]) -> None:
+    """Fail unless the fault replaces something, and what was there before is there again."""
+    with RecordingPatch() as patch:
+        fault.apply(patch)
+        assert patch.replaced
+        assert all(getattr(owner, name) is not before for owner, name, before in patch.replaced)
+    assert all(getattr(owner, name) == before for owner, name, before in patch.replaced)
+
 
 KNOWN = {f"BUG-{number}" for number in range(58, 167)}
 
