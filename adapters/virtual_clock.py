@@ -35,7 +35,7 @@ class VirtualClock(asyncio.BaseEventLoop):
         return round(self._seconds * 1000)
 
     def jump(self, seconds: float) -> None:
-        """Advance the time by so many seconds, in whole nanoseconds: sums of fractions do not drift."""
+        """Advance the time by `seconds`, in whole nanoseconds: sums of fractions do not drift."""
         self._seconds = round(self._seconds + seconds, 9)
 
     # What BaseEventLoop leaves to loops with real input and output.

@@ -122,8 +122,8 @@ class Runner(Protocol):
         histories: list[TraceHistory] | None = None,
         jobs: int = 1,
     ) -> Report:
-        """Judge recorded traces in so many processes; `histories` get those of groups. When interrupted, return what
-        was judged so far, with `cut_short` set."""
+        """Judge recorded traces in `jobs` processes; `histories` gets the history of each group. When interrupted,
+        return what was judged so far, with `cut_short` set."""
         ...
 
     async def serve(

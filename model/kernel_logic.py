@@ -30,7 +30,7 @@ class KernelLogic(ABC):
 
     @abstractmethod
     def same(self, one: Any, other: Any) -> Any:
-        """Both are one element."""
+        """The two elements are one."""
 
     @abstractmethod
     def every(self, claim: Callable[[Any], Any]) -> Any:

@@ -171,7 +171,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def open_log(file: Path | None, delay_ms: int) -> tuple[Log, Callable[[], None]]:
-    """A log in a file, or in memory, every write to which takes so many milliseconds; and what closes it. Raises
+    """A log in a file, or in memory, every write to which takes `delay_ms`; and what closes it. Raises
     `CorruptLogError`."""
     stored = FileLog(file) if file is not None else None
     log: Log = stored if stored is not None else MemoryLog()

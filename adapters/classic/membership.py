@@ -153,7 +153,7 @@ class Joining:
         return Error.NONE
 
     def is_session_timeout_allowed(self, timeout: int) -> bool:
-        """Both bounds are inclusive; the rebalance timeout has none."""
+        """Whether the session timeout is within its bounds, each included; the rebalance timeout has none."""
         settings = self._runtime.settings
         return settings.min_session_timeout <= timeout <= settings.max_session_timeout
 

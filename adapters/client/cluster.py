@@ -47,7 +47,7 @@ class Brokers(Protocol):
         """Create a topic, unless it is there."""
 
     async def grow_topic(self, name: str, partitions: int) -> None:
-        """Add partitions to a topic, so that it has so many."""
+        """Add partitions to a topic until it has `partitions`."""
 
     async def write(self, topic: str, index: int, records: Sequence[Record], *, is_transaction: bool) -> None:
         """Append records to a partition; behind those of a transaction there is an offset without a record. Raises
@@ -240,7 +240,7 @@ def with_error(value: Any, error: Error) -> Any:
 
 @dataclass(slots=True)
 class Cue:
-    """A fault of a script, and the requests that it is for: those to an API that match, so many of them."""
+    """A fault of a script, and the requests that it is for: the first `times` to an API that match."""
 
     api: str
     fault: Fault
@@ -347,7 +347,7 @@ class ScriptedCluster:
         self.trace.record_event(Kind.INTERNAL, api, 0, body, 0, "")
 
     async def create_topic(self, name: str, partitions: int, records: int) -> None:
-        """Create a topic with so many records in each partition."""
+        """Create a topic with `records` records in each partition."""
         await self.brokers.create_topic(name, partitions)
         self._names[topic_id_of(name)] = name
         for index in range(partitions if records else 0):
@@ -355,7 +355,7 @@ class ScriptedCluster:
         self.annotate("topics", {"topics": {name: partitions}})
 
     async def grow_topic(self, name: str, partitions: int) -> None:
-        """Add partitions to a topic, so that it has so many."""
+        """Add partitions to a topic until it has `partitions`."""
         await self.brokers.grow_topic(name, partitions)
         self.annotate("topics", {"topics": {name: partitions}})
 
@@ -379,7 +379,7 @@ class ScriptedCluster:
             writer.close()
 
     async def wait_for(self, sees: Sees, seconds: float, *, since: int = 0) -> Event | None:
-        """The first event from number `since` on that is seen so; None if none comes within so many seconds.
+        """The first event from number `since` on that `sees` looks for; None if none comes within `seconds`.
 
         Raises `FloodError`.
         """

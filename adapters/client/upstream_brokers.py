@@ -197,7 +197,7 @@ class UpstreamBrokers:
             raise TargetError(f"no response to {api}: {error}") from None
 
     async def _leaders(self, topic: str, partitions: int) -> dict[int, int]:
-        """The leader of each partition of a topic, once so many have one. Raises `TargetError`."""
+        """The leader of each partition of a topic, once `partitions` have one. Raises `TargetError`."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + READY_TIMEOUT_S
         question = {"topics": [{"name": topic}], "allow_auto_topic_creation": False}

@@ -166,7 +166,7 @@ class LineJob:
         return {}
 
     def assign(self, operator: RegionOperator, request: Body) -> Body:
-        """These partitions are assigned."""
+        """Have an operator take the partitions that it is assigned."""
         self.starts |= to_offsets(request, "starts")
         partitions = request.get("partitions")
         if not isinstance(partitions, list) or not all(type(one) is int for one in partitions):
@@ -195,7 +195,7 @@ class LineJob:
         return {"taken": bool(request.get("permit")) and operator.take()}
 
     def submit(self, operator: RegionOperator, request: Body) -> Body:
-        """It submits what it has in hand, or drops it."""
+        """The process thread submits the message that it has in hand, or drops it."""
         return {"tuple": place_of(operator.submit())}
 
     # -- the region -----------------------------------------------------------------------------------------------

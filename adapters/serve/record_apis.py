@@ -265,14 +265,14 @@ class TopicStore:
         return error
 
     def grow(self, name: str, partitions: int) -> None:
-        """Add empty partitions to a topic, so that it has so many."""
+        """Add empty partitions to a topic until it has `partitions`."""
         known = self._topics[name].partitions
         added = self._make_topic(name, partitions, len(known)).partitions
         self._topics[name] = Topic(name, (*known, *added))
         self._save()
 
     def growth_error(self, name: str, partitions: int) -> Error:
-        """The error of having a topic grow to so many partitions, or NONE."""
+        """The error of having a topic grow to `partitions`, or NONE."""
         if name not in self._topics:
             return Error.UNKNOWN_TOPIC_OR_PARTITION
         added = partitions - len(self._topics[name].partitions)

@@ -255,7 +255,7 @@ class Server:
         return self._topics.create(name, partitions)
 
     def grow_topic(self, name: str, partitions: int) -> None:
-        """Add partitions to a topic, so that it has so many."""
+        """Add partitions to a topic until it has `partitions`."""
         self._topics.grow(name, partitions)
 
     def produce(self, body: Body) -> Body:
@@ -436,7 +436,7 @@ async def start_server(
     nodes: int = 1,
     dialect: str = KAFKA,
 ) -> Server:
-    """Start a server of so many nodes in the running event loop; port 0 picks a free one.
+    """Start a server of one or more `nodes` in the running event loop; port 0 picks a free one.
 
     `storage_path` is a folder that keeps groups, offsets and names of topics across restarts, but not records. Every
     write is delayed by `storage_delay_ms` milliseconds. Raises `OSError` if the address or the folder cannot be used,

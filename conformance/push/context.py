@@ -115,7 +115,7 @@ class KitConsumer:
         ]
 
     def consume(self, messages: int) -> None:
-        """Consume so many messages of each partition."""
+        """Consume `messages` messages of each partition."""
         self.positions = {partition: offset + messages for partition, offset in self.positions.items()}
 
     def resume(self) -> None:
@@ -134,7 +134,7 @@ class KitConsumer:
         return sum(request.api == api for request in self.seen)
 
     async def await_requests(self, api: str, count: int = 1) -> None:
-        """Wait until it has seen so many more. Raises `Blocked` if they do not come."""
+        """Wait until the consumer has seen `count` more requests to an API. Raises `Blocked` if they do not come."""
         goal = self.count(api) + count
         await self.context.until(lambda: self.count(api) >= goal, f"{self.label} saw no {api}")
 

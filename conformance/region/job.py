@@ -68,7 +68,7 @@ class Job:
         return await self.check(check, "poll", operator, records=[list(one) for one in records])
 
     async def pass_on(self, operator: str, count: int = 1, check: str | tuple[str, ...] = ()) -> Body:
-        """Take and submit so many messages; the response to the last submission."""
+        """Take and submit `count` messages; the response to the last submission."""
         response: Body = {}
         for _ in range(count):
             await self.ask("take", operator, permit=True)

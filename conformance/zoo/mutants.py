@@ -255,7 +255,7 @@ def is_module(name: str) -> bool:
 
 
 def dependencies_of(modules: Iterable[str]) -> frozenset[str]:
-    """These modules and all modules of the package that they depend on."""
+    """The given modules and all modules of the package that they depend on."""
     return frozenset().union(*(_dependencies_of(one) for one in modules))
 
 

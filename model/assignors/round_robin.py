@@ -34,5 +34,5 @@ def assign_round_robin(members: Sequence[GroupMember], cluster: ClusterTopics) -
 
 
 def next_turn(turn: int, count: int) -> int:
-    """Whose turn it is after this one, of so many."""
+    """The turn after a turn, when `count` members take turns."""
     return ite(turn + 1 < count, turn + 1, 0)

@@ -161,8 +161,8 @@ def matching_ids(catalogue: Collection[Requirement], patterns: Sequence[str]) ->
 
 
 def suggest_id(pattern: str, ids: Collection[str]) -> str:
-    """The id or pattern that one that matches nothing may stand for: its family is spelled right, and its number has
-    two digits. "" if there is none."""
+    """The id or pattern that may have been meant by one that matches nothing: its family is spelled right, and its
+    number has two digits. "" if there is none."""
     family, _, number = pattern.partition("-")
     families = dict.fromkeys(id.rpartition("-")[0] for id in ids)
     for meant in get_close_matches(family.upper(), families, 1):

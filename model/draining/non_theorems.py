@@ -73,7 +73,7 @@ def starves_b(schedule: Schedule) -> Callable[[], str | None]:
 
 
 def delays_b(schedule: Schedule, least: int) -> Callable[[], str | None]:
-    """What the schedule shows if B is not served by the polls before this one."""
+    """What the schedule shows if B is not served before poll `least`."""
 
     def show() -> str | None:
         number = first_poll_of_b(schedule)

@@ -116,7 +116,7 @@ AHEAD, BUSY = RingSum("ahead"), RingSum("busy", busy=True)
 
 
 def sum_laws(array: Any, position: Any) -> tuple[Any, ...]:
-    """Both sums are defined here and at the next position, and not negative."""
+    """The two sums are defined at the position and at the next one, and not negative."""
     places = (position, next_position_term(position))
     return tuple(
         claim

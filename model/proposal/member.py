@@ -71,7 +71,7 @@ def given_partitions(members: tuple[MemberView, ...], plan: Plan) -> Plan:
 
 
 def learn_partitions(leadership: Leadership, count: int) -> Leadership:
-    """The leadership of a leader that knows of so many partitions, or more: nobody has or claims those that came."""
+    """The leadership of a leader that knows of `count` partitions or more: nobody has or claims the new ones."""
     added = max(count - len(leadership.given), 0)
     all_claims = [cast(PartitionFlags | None, view.metadata) for view in leadership.members]
     members = tuple(

@@ -41,7 +41,7 @@ NEVER_MS = 1 << 40
 
 
 def empty_group(slots: int) -> Group:
-    """A group nobody has joined, with room for so many members."""
+    """A group that nobody has joined, with `slots` slots for members."""
     return Group(generation=PRESENT, slots=(FREE,) * slots)
 
 

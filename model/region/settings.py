@@ -96,7 +96,7 @@ def accepts_control_port(has_control_port: bool) -> bool:
 
 
 def accepts_operators(operators: int, is_operator_driven: bool, dialect: RegionDialect) -> bool:
-    """Whether a group of so many operators starts (H17)."""
+    """Whether a group of this number of operators starts (H17)."""
     return not (dialect.refuses_operator_driven and is_operator_driven and operators > 1)
 
 

@@ -102,7 +102,7 @@ class MemberFacts:
             self.start, self.share = attempt_in(event), partitions_in(event)
 
     def on_response(self, event: Event) -> None:
-        """It responds to a Stop or Start."""
+        """The consumer responds to a Stop or Start."""
         number = attempt_in(event)
         if event.api == "Stop":
             self.fetching = ()
@@ -343,7 +343,7 @@ class FollowedGroup:
         return None
 
     def run_on(self, one: Configuration) -> Configuration:
-        """The first configuration on the way of this one with something to be seen, else the one in which it rests."""
+        """The first configuration on the way from `one` with something to be seen, else the one in which it rests."""
         seen, at = {one}, self.stepper.at
         while not (one.world.outbox or one.predicted or must_wait(one.world, at)):
             after = next((each for each in self.stepper.internal_steps(one, at.now, 0) if each not in seen), None)
@@ -382,7 +382,7 @@ class FollowedGroup:
         return [member for member in self.members.values() if member.stop == number and not member.is_past]
 
     def on_lost_coordinator(self, now: int, quiet: int) -> None:
-        """Another coordinator begins with nothing, and waits for the consumers of this one to run out."""
+        """Another coordinator begins with nothing, and waits for the consumers of the former one to run out."""
         self.begin(PushWorld(not_before=now + quiet, due=now + quiet))
         self.offsets.has_failed_over = True
         self.attempt = None
@@ -390,7 +390,7 @@ class FollowedGroup:
             member.is_past = member.may_close = True
 
     def has_other(self, member: MemberFacts) -> bool:
-        """Whether another registration with the id of this one may be a member."""
+        """Whether another registration with the member's id may be a member."""
         others = (each for each in self.members.values() if each is not member and not each.is_past)
         alike = (each for each in others if each.is_registered and each.consumer == member.consumer)
         return any(each.lease_end >= member.registered_at for each in alike)

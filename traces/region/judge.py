@@ -243,7 +243,7 @@ def take(state: JobState, request: Body) -> JobStep:
 
 
 def submit(state: JobState, request: Body) -> JobStep:
-    """It submits or drops the message (P7)."""
+    """The process thread submits or drops the message (P7)."""
     operator = operator_of(state, request)
     step = handlers.submit_message(operator, bool(request["permit"]), REPAIRED)
     if step is None:

@@ -264,7 +264,7 @@ class Fetcher:
         return position is None or position.offset != completed.position or not is_subscribed
 
     def take(self, completed: CompletedFetch, count: int) -> ReturnedRecords:
-        """Take so many records from a completed fetch."""
+        """Take `count` records from a completed fetch."""
         offsets, completed.offsets = completed.offsets[:count], completed.offsets[count:]
         first = completed.position
         self.turns[completed.partition] = 1 + max(self.turns.values(), default=0)

@@ -113,7 +113,7 @@ class Cast:
         return [number for number in self.joining_since if self.actors[number].group == group]
 
     def send_partly(self, share: int | None) -> None:
-        """Send so many percent of each request before its connection is cut (None: requests are sent whole)."""
+        """Send `share` percent of each request before its connection is cut (None: requests are sent whole)."""
         for context in self.contexts.values():
             context.share = share
 

@@ -73,7 +73,7 @@ class ScheduleBuilder:
                 return
 
     def rebalance(self, who: Iterable[int], leader_last: bool = True) -> None:
-        """These actors and all members join, wait for the responses, and sync by one plan."""
+        """Have the actors and all members join, wait for the responses, and sync by one plan."""
         wanted = tuple(dict.fromkeys((*who, *self.simulation.members(self.group))))
         for each in wanted:
             self.join_until_member(each)
@@ -100,7 +100,7 @@ class ScheduleBuilder:
             self.act("wait", {"for": "answers"})
 
     def sync_all(self, who: Iterable[int], leader_last: bool = True, plan: str = "") -> None:
-        """Those of these actors that are in the generation sync, the leader with a plan of this name."""
+        """Have the actors that are in the generation sync, the leader with the plan of this name."""
         for each in sorted(who, key=lambda one: self.simulation.is_leader(one) == leader_last):
             if self.simulation.is_member(each) and not self.simulation.is_joining(each):
                 with_plan = plan and self.simulation.is_leader(each)

@@ -136,7 +136,7 @@ def place_of_request(events: Sequence[Event], sequence: int) -> tuple[SentReques
 
 
 def last_move(schedule: Schedule, scope: ScheduleScope, wanted: tuple[SentRequest, int]) -> int:
-    """The index of the move that sends so many requests like the wanted one on the model; -1 if none does."""
+    """The index of the move that sends the last of the wanted requests on the model; -1 if none does."""
     request, count = wanted
     simulation = simulate(schedule, scope)
     try:

@@ -54,8 +54,8 @@ class SwarmEvent:
 
 @dataclass(frozen=True, slots=True)
 class SwarmPlan:
-    """A swarm of so many `members` on a topic of so many `partitions`. Members start within the first sixth of the
-    `seconds`; in the next four things happen, so many of them, and records are written."""
+    """A swarm of members on one topic. Members start within the first sixth of the `seconds`; in the next four
+    sixths `events` things happen, and records are written."""
 
     members: int = 30
     kind: SwarmKind = SwarmKind.EAGER
@@ -69,7 +69,7 @@ class SwarmPlan:
     """How long the group may take at the end until every record was returned."""
 
     def strategies_of(self, process: int, restarts: int, step: int = 0) -> tuple[Strategy, ...]:
-        """The assignors of a process that was restarted so many times, and that has come to this step of an upgrade."""
+        """The assignors of a process after a number of restarts, at a step of an upgrade."""
         match self.kind:
             case SwarmKind.EAGER:
                 return UPGRADE[0]

@@ -104,7 +104,7 @@ class SwarmAdmin:
         self.leaders = {row["partition_index"]: row["leader_id"] for row in rows if not row["error_code"]}
 
     async def produce(self, count: int) -> None:
-        """Write so many records to each partition. Raises `TargetError`."""
+        """Write `count` records to each partition. Raises `TargetError`."""
         now = int(time.time() * 1000)  # brokers delete records that are old by their timestamps
         data = encode_batch(make_batch([Record(b"%d" % number, None, now) for number in range(count)]))
         for node in sorted(set(self.leaders.values())):
@@ -351,7 +351,7 @@ class SwarmRun:
         await member.kill()
 
     async def _start_again(self, process: SwarmProcess, after: float, watch: SwarmWatch) -> None:
-        """A process whose life has ended begins another one, so many seconds later."""
+        """Begin another life of a process whose life has ended, `after` seconds later."""
         process.member = None
         await asyncio.sleep(after)
         process.restarts += 1

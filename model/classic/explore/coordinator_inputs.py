@@ -81,7 +81,7 @@ class JoinOptions:
 
 
 def joinings(count: int, session_timeout: int = 6_000, rebalance_timeout: int = 9_000) -> tuple[JoinOptions, ...]:
-    """As many ways to join that differ in their metadata alone."""
+    """A number of ways to join that differ in their metadata alone."""
     return tuple(JoinOptions((RANGE,), each, session_timeout, rebalance_timeout) for each in range(count))
 
 

@@ -65,7 +65,7 @@ class MemberInput:
 
 
 def member_machine(settings: MemberSettings, partitions: int = 1, generations: int = 2) -> Machine[Member, MemberInput]:
-    """A member with ids 1 and 2 to be had, in a group of so many partitions and generations."""
+    """The machine of a member with ids 1 and 2 to be had, in a group with these bounds."""
     happenings = tuple(member_inputs(partitions, range(1, generations + 1)))
     return Machine(members.new_member(settings, partitions), happenings, follow, follow)
 

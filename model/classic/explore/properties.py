@@ -333,7 +333,7 @@ def owns_in_next_generation(coordinator: CoordinatorState, process: ProcessState
 
 
 def property_checks(count: int) -> tuple[Check, ...]:
-    """The properties of states and the witnesses, for so many processes."""
+    """The properties of states and the witnesses, for `count` processes."""
     processes = [column_of(index, PROCESS) for index in range(count)]
     about_group: tuple[tuple[Property, Callable[[CoordinatorState], bool], Callable[[CoordinatorState], bool]], ...] = (
         (ONE_OWNER, one_owner, is_something_assigned),

@@ -19,7 +19,7 @@ from fencepost.model.explore.transition_tables import TransitionTables
 
 @dataclass(frozen=True, slots=True, order=True)
 class Arrow:
-    """A rule leads from one phase to another, or stays in it; the same for the states of a member."""
+    """A rule leads from one phase of a group, or state of a member, to another, or stays in it."""
 
     before: IntEnum
     after: IntEnum

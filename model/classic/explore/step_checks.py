@@ -374,7 +374,7 @@ class Probe:
         return all(self.statement.holds(step) for step in self.steps(coordinator))
 
     def is_shown(self, coordinator: CoordinatorState) -> bool:
-        """It says something of one of them."""
+        """Whether the statement says something of a step that the probe brings about."""
         return any(map(self.shows, self.steps(coordinator)))
 
 

@@ -90,7 +90,7 @@ class NumberMap(Protocol):
     """What becomes of a number."""
 
     def get(self, number: int, /) -> int | None:
-        """The number that takes the place of this one."""
+        """The number that takes the place of a number."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -183,22 +183,22 @@ SetOfRank = Callable[[Rebalance, Token], Truth]
 
 
 def is_newcomer(rebalance: Rebalance, member: Token) -> Truth:
-    """It lives and has not been added."""
+    """The member lives and has not been added."""
     return and_(rebalance.living.has(member), not_(rebalance.members.has(member)))
 
 
 def is_dead_member(rebalance: Rebalance, member: Token) -> Truth:
-    """It is a member and does not live."""
+    """The group has the member, which does not live."""
     return and_(rebalance.members.has(member), not_(rebalance.living.has(member)))
 
 
 def may_revoke(rebalance: Rebalance, member: Token) -> Truth:
-    """It may have to give something up."""
+    """The member may have to give something up."""
     return rebalance.may_revoke.has(member)
 
 
 def owes_join(rebalance: Rebalance, member: Token) -> Truth:
-    """It has to join again."""
+    """The member has to join again."""
     return rebalance.owes_join.has(member)
 
 

@@ -108,7 +108,7 @@ class ProofSize:
 
 
 def bystanders(symbols: GroupSymbols, statements: Sequence[Statement], situation: Situation) -> ValuesByType:
-    """As many arbitrary things of each kind as one statement can be about."""
+    """Arbitrary values of each kind beside the situation's own: enough for each of the statements."""
     found: ValuesByType = {}
     for kind in (Process, *_MESSAGES):
         count = max((one.subjects.count(kind) for one in statements), default=0)

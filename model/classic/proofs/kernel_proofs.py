@@ -194,7 +194,7 @@ class ActionCase:
 
 
 def action_cases() -> Iterator[ActionCase]:
-    """Both ways to begin, and every action taken anywhere the invariants hold."""
+    """The two ways to begin, and every action taken anywhere the invariants hold."""
     new, ordered = empty_kernel(), total_order()
     yield ActionCase("new group", new, new, ordered, {}, step_claims=())
     adopted = adopt(new, **any_arguments(adopt))

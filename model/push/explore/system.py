@@ -475,7 +475,7 @@ def crash_consumer(at: PushView) -> Transitions:
 
 
 def restart_consumer(at: PushView) -> Transitions:
-    """It comes back under its id."""
+    """The consumer's process comes back under its id."""
     if is_live(at.link):
         return NOTHING
     fresh = evolve(new_consumer(at.bounds.dialect), number=at.link.consumer.number)
