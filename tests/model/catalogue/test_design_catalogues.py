@@ -44,7 +44,8 @@ def test_holes_and_rules_name_requirements(
     family = next(iter(catalogue)).partition("-")[0]
     assert list(holes) == [f"{family}-H{number:02}" for number in range(1, len(holes) + 1)]
     assert all(hole.requirements for hole in holes.values())
-    assert {id for one in (*holes.values(), *rules.values()) for id in one.requirements} <= catalogue.keys()
+    named = {id for hole in holes.values() for id in hole.requirements}
+    assert named | {id for rule in rules.values() for id in rule.requirements} <= catalogue.keys()
 
 
 def test_every_requirement_of_the_region_has_a_rule_or_a_function() -> None:
