@@ -178,8 +178,7 @@ def brings_unknown_id(step: CoordinatorStep) -> bool:
 
 def removes_member(step: CoordinatorStep) -> bool:
     """A LeaveGroup takes a member out."""
-    left = isinstance(step.input, LeaveRequest)
-    return left and any(is_member(one) and not has_member(step.after, one.id) for one in step.before.slots)
+    return isinstance(step.input, LeaveRequest) and loses_member(step)
 
 
 def joins_anew(step: CoordinatorStep) -> bool:
@@ -213,6 +212,11 @@ def ends_generation(step: CoordinatorStep) -> bool:
     """A generation that had its members ends."""
     settled = (Phase.COMPLETING, Phase.STABLE)
     return step.before.phase in settled and step.after.phase not in settled
+
+
+def loses_member(step: CoordinatorStep) -> bool:
+    """A member goes."""
+    return any(is_member(slot) and not has_member(step.after, slot.id) for slot in step.before.slots)
 
 
 WITNESSES: Mapping[str, Callable[[CoordinatorStep], bool]] = {
@@ -255,6 +259,7 @@ WITNESSES: Mapping[str, Callable[[CoordinatorStep], bool]] = {
     "T55": is_sync_timer_with_effect,
     "T56": lambda step: step.after.join_armed and not step.before.join_armed,
     "T57": ends_generation,
+    "T58": loses_member,
 }
 """By the name of a property: the steps of which it says something."""
 

@@ -44,7 +44,7 @@ from fencepost.model.classic.theorems.step_statements import (
 )
 from fencepost.model.errors import Error
 from fencepost.model.groups.messages import CommitRequest
-from fencepost.model.logic import Time, Truth, absent, and_, any_, not_, or_
+from fencepost.model.logic import Time, Truth, absent, all_, and_, any_, not_, or_
 from fencepost.model.sorts import InstanceId, MemberId
 from fencepost.model.statement import implies, statement
 
@@ -438,6 +438,40 @@ def has_cause(step: CoordinatorStep) -> Truth:
             return False
 
 
+@statement(
+    "T58",
+    "A member goes only by its LeaveGroup, its timer, a missing SyncGroup, its successor, a JoinGroup that finds no"
+    " room or a join phase that is over without it.",
+)
+def members_go_for_a_cause(step: CoordinatorStep) -> Truth:
+    """Nobody is put out by what others do."""
+    return all_(
+        or_(not_(is_member(slot)), has_member(step.after, slot.id), is_put_out(step, index, slot))
+        for index, slot in enumerate(step.before.slots)
+    )
+
+
+def is_put_out(step: CoordinatorStep, index: int, slot: Slot) -> Truth:
+    """The input is one by which this member goes, or its join phase ends."""
+    before, after = step.before, step.after
+    left_behind = and_(before.phase == Phase.PREPARING, after.phase != Phase.PREPARING, slot.join == 0)
+    match step.input:
+        case JoinRequest(member=member, instance=instance):
+            replaced = and_(absent(member), not_(absent(instance)), slot.instance == instance)
+            refused = and_(slot.id == member, is_answered_with(step, Error.GROUP_MAX_SIZE_REACHED))
+            return or_(left_behind, replaced, refused)
+        case LeaveRequest(entries=entries):
+            return or_(left_behind, *(names(slot, *entry) for entry in entries))
+        case TimerExpiry(TimerKind.MEMBER, place):
+            return or_(left_behind, place == index)
+        case TimerExpiry(TimerKind.SYNC):
+            return or_(left_behind, slot.unsynced)
+        case TimerExpiry(TimerKind.JOIN):
+            return slot.join == 0  # the phase may go on for static members (STATIC-20)
+        case _:
+            return left_behind
+
+
 DUTY_THEOREMS = (
     requests_are_answered,
     due_slots_are_cleared,
@@ -445,4 +479,5 @@ DUTY_THEOREMS = (
     due_sync_timers_end,
     deadlines_are_bounded,
     rebalances_have_causes,
+    members_go_for_a_cause,
 )

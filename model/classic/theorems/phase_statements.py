@@ -244,11 +244,20 @@ def leaving_is_answered(step: CoordinatorStep) -> Truth:
         for response in responses
         for error, entry in zip(response.entries, request.entries, strict=True)
     )
-    first = all_(
-        implies(any_(names(slot, *request.entries[0]) for slot in step.before.slots), response.entries[0] == Error.NONE)
+    left = all_(
+        implies(is_first_to_name(step, request, place), response.entries[place] == Error.NONE)
         for response in responses
+        for place in range(len(request.entries))
     )
-    return and_(gone, told, first)
+    return and_(gone, told, left)
+
+
+def is_first_to_name(step: CoordinatorStep, request: LeaveRequest, place: int) -> Truth:
+    """The entry at this place of a LeaveGroup names somebody whom no entry before it names."""
+    earlier, entry = request.entries[:place], request.entries[place]
+    return any_(
+        and_(names(slot, *entry), *(not_(names(slot, *other)) for other in earlier)) for slot in step.before.slots
+    )
 
 
 def names(slot: Slot, member: MemberId | None, instance: InstanceId | None) -> Truth:

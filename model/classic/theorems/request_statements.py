@@ -28,6 +28,7 @@ from fencepost.model.classic.theorems.step_statements import (
     TimerExpiry,
     begins_generation,
     is_about,
+    joins_or_goes,
 )
 from fencepost.model.errors import Error
 from fencepost.model.groups.messages import CommitRequest
@@ -62,7 +63,7 @@ RESPONSES: Mapping[type, type[CoreResponse]] = {
 def requests_are_kept(step: CoordinatorStep) -> Truth:
     """No JoinGroup and no SyncGroup is forgotten."""
     waiting = (
-        or_(slot.holder == Holder.NOBODY, handle == 0, is_kept(step, handle, kind, is_about(step.input, index, slot)))
+        or_(slot.holder == Holder.NOBODY, handle == 0, is_kept(step, handle, kind, ends_waiting(step, kind, index)))
         for index, slot in enumerate(step.before.slots)
         for handle, kind in ((slot.join, JoinRequest), (slot.sync, SyncRequest))
     )
@@ -72,6 +73,12 @@ def requests_are_kept(step: CoordinatorStep) -> Truth:
     # The parts of which a LeaveGroup of several entries is made have the handle 0.
     mine = request.handle == 0 if isinstance(request, LeaveRequest) else False
     return and_(or_(mine, is_kept(step, request.handle, type(request), goes=False)), *waiting)
+
+
+def ends_waiting(step: CoordinatorStep, kind: type, index: int) -> Truth:
+    """The member of the slot goes, or joins again, or sends such a request again."""
+    slot, asks = step.before.slots[index], isinstance(step.input, kind)
+    return is_about(step.input, index, slot) if asks else joins_or_goes(step.input, index, slot)
 
 
 def is_kept(step: CoordinatorStep, handle: Handle, kind: type, goes: Truth) -> Truth:

@@ -177,7 +177,7 @@ def join_phase_waits(step: CoordinatorStep) -> Truth:
     return implies(
         ends,
         all_(
-            or_(slot.holder == Holder.NOBODY, slot.join != 0, is_about(step.input, index, slot))
+            or_(slot.holder == Holder.NOBODY, slot.join != 0, joins_or_goes(step.input, index, slot))
             for index, slot in enumerate(step.before.slots)
         ),
     )
@@ -189,7 +189,7 @@ def generation_is_who_joined(step: CoordinatorStep) -> Truth:
     return and_(
         *(
             implies(
-                and_(begins_generation(step), is_member(slot), not_(is_about(step.input, index, slot))),
+                and_(begins_generation(step), is_member(slot), not_(joins_or_goes(step.input, index, slot))),
                 and_(
                     implies(slot.join != 0, has_member(step.after, slot.id)),
                     implies(and_(slot.join == 0, absent(slot.instance)), not_(has_member(step.after, slot.id))),
@@ -203,6 +203,11 @@ def generation_is_who_joined(step: CoordinatorStep) -> Truth:
 def begins_generation(step: CoordinatorStep) -> Truth:
     """A join phase ends in a generation with members."""
     return and_(step.before.phase == Phase.PREPARING, step.after.phase == Phase.COMPLETING)
+
+
+def joins_or_goes(cause: Input, index: int, slot: Slot) -> Truth:
+    """The input may bring this member to join or to go: its JoinGroup, a LeaveGroup that names it, its timer."""
+    return isinstance(cause, JoinRequest | LeaveRequest | TimerExpiry) and is_about(cause, index, slot)
 
 
 def is_about(cause: Input, index: int, slot: Slot) -> Truth:

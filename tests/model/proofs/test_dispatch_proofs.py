@@ -367,6 +367,12 @@ STEP_BREAKS: dict[str, tuple[Callable[..., Any], str, str, str]] = {
         'respond_to_heartbeat(trigger_rebalance(alive, context)[0], request, Error.NONE, "heartbeat.stable")',
         "heartbeat",
     ),
+    "T58": (
+        membership.heartbeat,
+        "respond_to_heartbeat(alive, request, Error.REBALANCE_IN_PROGRESS",
+        "respond_to_heartbeat(clear_slot(alive, index), request, Error.REBALANCE_IN_PROGRESS",
+        "heartbeat",
+    ),
 }
 """By theorem: a function, a text in it, what is there instead, and the event whose proof has to notice."""
 

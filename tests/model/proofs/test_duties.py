@@ -141,6 +141,20 @@ IDLE: dict[str, tuple[Callable[..., Any], str, str, str, str]] = {
         "heartbeat",
         "T57",
     ),
+    "a LeaveGroup takes the first member with it": (
+        membership.remove_entry,
+        "return error, False, (group, ())\n    return Error.NONE, True, remove_member(group, index)",
+        "return error, False, (group, ())\n    return Error.NONE, True, remove_member(clear_slot(group, 0), index)",
+        "leave",
+        "T58",
+    ),
+    "only the first entry of a LeaveGroup is said to have left": (
+        membership.leave,
+        "errors.append(error)",
+        "errors.append(Error.UNKNOWN_MEMBER_ID if errors else error)",
+        "leave-two",
+        "T29",
+    ),
 }
 """By what is wrong: a function, a text in it, what is there instead, the event and the theorem that have to notice."""
 
