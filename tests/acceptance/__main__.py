@@ -2,9 +2,8 @@
 
 Suites: pages, targets, proofs, schedules, verdicts, robustness, deviations, tests.
 Results are written to `tests/acceptance/results`. All of them take many hours. With the environment variable
-FENCEPOST_MUTANTS=rest, mutants that random schedules found before are taken from the record. With FENCEPOST_BATCHES,
-batches of random schedules on Kafka whose reports are in that folder are not played again. With FENCEPOST_REPORTS, the
-reports of whole runs are kept there.
+FENCEPOST_BATCHES, batches of random schedules on Kafka whose reports are in that folder are not played again. With
+FENCEPOST_REPORTS, the reports of whole runs are kept there.
 """
 
 import sys

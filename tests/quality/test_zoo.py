@@ -1,6 +1,7 @@
 """Every known bug is found again with its recorded seed, and the recorded results keep the thresholds.
 
-A mutant takes a second or two, and there are hundreds: one in twenty is hunted here, all of them by tests.acceptance.
+A mutant takes a second or two, and there are hundreds: one in twenty is hunted here, and all of them by
+`fencepost zoo --only '[a-z]*'`.
 """
 
 from statistics import median
@@ -55,7 +56,7 @@ def is_found_again(row: ResultRow) -> bool:
 
 
 def test_the_mutants_are_those_of_the_bundled_coordinator() -> None:
-    # If it changed: `python -m tests.acceptance schedules mutants`, or `fencepost zoo --only PATTERN --record`.
+    # If it changed: `fencepost zoo --only PATTERN --record`.
     assert [row.name for row in MUTATED] == list(systematic_mutants())
 
 

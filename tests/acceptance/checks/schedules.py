@@ -1,25 +1,13 @@
-"""Thresholds of random schedules: bugs found in faulty coordinators, false alarms on correct ones, throughput."""
+"""Thresholds of random schedules: false alarms on correct coordinators, throughput, and mutated frames."""
 
-import glob
-import os
-import subprocess
-import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from statistics import median
 
-from fencepost.conformance.classic.zoo.bugs import COORDINATOR_BUGS
-from fencepost.conformance.zoo.hunt_plan import is_not_told_apart
-from fencepost.conformance.zoo.results import MUTANT_RESULTS as RECORD
-from fencepost.conformance.zoo.results import ResultRow, ResultTable, from_json, load_results
-from fencepost.conformance.zoo.strategies import HYPOTHESIS, REMARKS, SCENARIOS, SCHEDULES, TOURS, WALK
 from tests.acceptance.framework import (
-    ROOT,
     Check,
     Figure,
-    MeasurementError,
     at_least,
     at_most,
     exactly,
@@ -27,7 +15,6 @@ from tests.acceptance.framework import (
 )
 from tests.acceptance.runs import (
     KitRun,
-    command_environment,
     profile_option,
     run_test_command,
     running_target,
@@ -35,102 +22,12 @@ from tests.acceptance.runs import (
 from tests.acceptance.schedule_batches import check_batches
 from tests.support.frame_fuzzer import fuzz_codec, fuzz_server
 
-SEEDS, MUTANT_SEEDS, BASELINE_SEEDS = 20, 3, 1
-HUNT_SECONDS = 60
-BUGS, MUTANTS = tuple(COORDINATOR_BUGS), "[a-z]*"
-"""What is hunted, by name: mutants are called by their modules."""
 FRAME_COUNT, FRAMES_SEED, MAX_GROWTH_MIB = 1_000_000, 1, 300
 BUNDLED_SCHEDULES, THROUGHPUT_SCHEDULES = 10_000, 1_000
 
 
-def run_hunts(folder: Path, patterns: Sequence[str], seeds: int, baseline_seeds: int, *more: str) -> ResultTable:
-    """What `fencepost zoo` found; it goes into the record."""
-    file = folder / "zoo.json"
-    options = [
-        "--seeds",
-        str(seeds),
-        "--baseline-seeds",
-        str(baseline_seeds),
-        "--seconds",
-        str(HUNT_SECONDS),
-        "--record",
-    ]
-    command = [sys.executable, "-m", "fencepost", "zoo", "--only", *patterns, *more, *options, "--json", str(file)]
-    done = subprocess.run(command, cwd=ROOT, env=command_environment(), stdout=subprocess.DEVNULL)
-    if not file.exists():
-        raise MeasurementError(f"fencepost zoo: exit code {done.returncode}")
-    return from_json(file.read_text())
-
-
-def check_zoo(folder: Path) -> Iterator[Figure]:
-    """Known bugs, each with many seeds, beside the baselines in the same run."""
-    table = run_hunts(folder, BUGS, SEEDS, BASELINE_SEEDS)
-    caught = [row for row in table.rows if row.found_by]
-    drawn = [row.hunts[SCHEDULES] for row in caught if row.found_by == SCHEDULES]
-    yield exactly("bugs hunted", len(table.rows), 57)
-    yield at_least("bugs found", len(caught), 55)
-    yield without_threshold("of them by random schedules", len(drawn))
-    yield without_threshold("of them with every seed", sum(hunts.found == hunts.of for hunts in drawn))
-    if drawn:
-        yield at_most("median seconds of one core to find", median(each.median_seconds for each in drawn), 5)
-        yield at_most("median requests after shrinking", median(each.median_requests for each in drawn), 12)
-        yield without_threshold("median schedules to find", median(each.median_schedules for each in drawn))
-    for row in table.rows:
-        if row.found_by != SCHEDULES:
-            yield without_threshold(
-                f"{row.name} by", f"{row.found_by} {' '.join(row.shortest)}" if row.found_by else row.reason
-            )
-    yield from hit_rate(SCHEDULES, "random schedules", table.rows)
-    for method, title in ((HYPOTHESIS, "plain Hypothesis"), (WALK, "random walk")):
-        yield from hit_rate(method, title, table.rows)
-        yield from baseline_figures(method, title, table.rows)
-
-
-def hit_rate(method: str, title: str, rows: tuple[ResultRow, ...]) -> Iterator[Figure]:
-    """The number of hunts by `method`, and the percentage that found a bug, comparable between numbers of seeds."""
-    tried = [row.hunts[method] for row in rows]
-    hunts = sum(each.of for each in tried)
-    yield without_threshold(f"{title}: hunts", hunts)
-    yield without_threshold(
-        f"{title}: found something in %", round(100 * sum(each.found for each in tried) / max(1, hunts), 1)
-    )
-
-
-def baseline_figures(method: str, title: str, rows: tuple[ResultRow, ...]) -> Iterator[Figure]:
-    """What a baseline found of the same bugs."""
-    good = [row.hunts[method] for row in rows if row.hunts[method].found]
-    yield without_threshold(f"{title}: bugs found", f"{len(good)} of {len(rows)}")
-    if good:
-        yield without_threshold(f"{title}: median seconds of one core", median(hunts.median_seconds for hunts in good))
-        yield without_threshold(f"{title}: median requests", median(hunts.median_requests for hunts in good))
-
-
-def check_mutants(folder: Path) -> Iterator[Figure]:
-    """Each guard, each comparison and each timer of the bundled coordinator made wrong."""
-    if os.environ.get("FENCEPOST_MUTANTS") == "rest":
-        rest = [glob.escape(row.name) for row in load_results(RECORD).rows if row.found_by != SCHEDULES]
-        run_hunts(folder, rest, MUTANT_SEEDS, 0, "--by", SCENARIOS, TOURS, REMARKS)
-        rows = load_results(RECORD).rows
-        yield without_threshold("hunts by random schedules are those on record; hunted by other means now", len(rest))
-    else:
-        rows = run_hunts(folder, [MUTANTS], MUTANT_SEEDS, 0).rows
-    same = [row for row in rows if is_not_told_apart(row)]
-    caught = [row for row in rows if row.found_by]
-    share = 100 * len(caught) / max(1, len(rows) - len(same))
-    yield without_threshold("mutants", len(rows))
-    yield without_threshold("not told apart by the comparison", len(same))
-    yield at_least("found of the others in %", round(share, 1), 95)
-    yield without_threshold("of them by random schedules", sum(row.found_by == SCHEDULES for row in caught))
-    yield without_threshold(
-        "of them not seen broken, but told to be unusual", sum(row.found_by == REMARKS for row in caught)
-    )
-    for row in rows:
-        if not row.found_by and row not in same:
-            yield without_threshold(row.name, row.reason)
-
-
 def run_schedules(name: str, schedules: int, seed: int, folder: Path) -> KitRun:
-    """A run with so many random schedules, on the bundled coordinator or a real target."""
+    """A run with a number of random schedules, on the bundled coordinator or a real target."""
     options = ["--schedules", str(schedules), "--seed", str(seed)]
     if name == "bundled":
         return run_test_command(name, folder, *options)
@@ -174,8 +71,6 @@ def check_mutated_frames(folder: Path) -> Iterator[Figure]:
 
 
 CHECKS = (
-    Check("zoo", "known bugs are found quickly, and shown in few requests", check_zoo),
-    Check("mutants", "nearly every small fault is found", check_mutants),
     Check(
         "false-alarms",
         "the bundled coordinator is not blamed",
