@@ -137,6 +137,7 @@ def test_it_is_short_and_its_links_lead_somewhere() -> None:
 
 def test_the_first_command_of_a_newcomer_comes_first() -> None:
     assert COMMANDS[:2] == ["pip install --no-compile .", "fencepost test bundled"]
+    assert fenced_blocks((DOCS / "index.md").read_text(), "sh") == fenced_blocks(README, "sh")[:1]
 
 
 def test_continuous_integration_runs_the_line_for_the_quick_set() -> None:

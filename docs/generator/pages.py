@@ -10,6 +10,7 @@ from docs.generator.pictures import draw_picture
 ROOT = Path(__file__).parents[2]
 WRITTEN = ("index.md", "tutorials", "how-to", "explanation")
 PICTURE = re.compile(r"\]\((?:\.\./)*pictures/([\w.-]+)\.svg\)")
+BROAD = re.compile(r'(\{ style="min-width: \d+px" \})$', re.MULTILINE)
 WIDTH = re.compile(r'^<svg[^>]*? width="([\d.]+)"')
 """The width of a picture in its file."""
 MIN_SCALE = 0.82
@@ -120,14 +121,15 @@ def normalize(folder: Path, link: str) -> str:
 
 
 def keep_legible(text: str, pictures: Mapping[str, str]) -> str:
-    """The page with the least width of each picture: on a phone it scrolls. `pictures` are SVG files by their paths."""
+    """The page with the least width of each picture: on a phone it scrolls, by the keyboard too. `pictures` are SVG
+    files by their paths."""
 
     def add_width(found: re.Match[str]) -> str:
         width = WIDTH.search(pictures[f"pictures/{found[1]}.svg"])
         assert width is not None, found[1]
         return f'{found[0]}{{ style="min-width: {int(MIN_SCALE * float(width[1]))}px" }}'
 
-    return PICTURE.sub(add_width, text)
+    return BROAD.sub(r'\1\n{: tabindex="0" }', PICTURE.sub(add_width, text))
 
 
 def pictures_of(pages: Mapping[str, str], docs: Path) -> Iterator[tuple[str, str]]:

@@ -27,10 +27,9 @@ COMMITTED = Path(__file__).parents[2] / "docs" / "registry"
 OF_THE_THEME = (
     "Attribute “autocomplete” is only allowed",
     "The “aria-hidden” attribute must not be used on any “label”",
-    "The “name” attribute ",
     "Trailing slash on void elements",
 )
-"""What the checker says of the site generator's own template: switches of the palette, anchors of lines of code."""
+"""What the checker says of the site generator's own template, such as the switches of the palette."""
 HOSTILE = "</script><script>alert(1)</script> \u202e \x1b \x00 \ud800 \ufffe &amp; -->"
 
 
