@@ -6,6 +6,7 @@ Ctrl-C, SIGTERM and SIGHUP end a command as far as it has come, also where the p
 
 import io
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterator
@@ -30,6 +31,11 @@ def typed_program(path: str) -> tuple[str, ...]:
     if path.endswith(".pyz"):
         return ("python3", path)
     return ("python3", "-m", "fencepost") if path.endswith(os.path.join("fencepost", "__main__.py")) else ("fencepost",)
+
+
+def command_to_type(*words: str) -> str:
+    """A command of the kit in the manner in which this process was started."""
+    return shlex.join([*typed_program(sys.argv[0]), *words])
 
 
 class UsageError(Exception):

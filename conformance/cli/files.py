@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from pathlib import Path
 
-from fencepost.conformance.cli.console import INTERRUPTED_EARLY, Console, error_line
+from fencepost.conformance.cli.console import INTERRUPTED_EARLY, Console, command_to_type, error_line
 from fencepost.conformance.events import RunEvent, RunFinished
 from fencepost.conformance.reports.badge import render_badge
 from fencepost.conformance.reports.json_report import to_json
@@ -221,7 +221,7 @@ def kind_of(path: Path) -> SourceKind:
         return SourceKind.PAGE
     if has_trace_header(text):
         return SourceKind.TRACE
-    other = describe_log_or_capture(head)
+    other = describe_log_or_capture(head, path)
     damaged = DAMAGED.get(path.suffix)  # reading it says what is wrong with it
     if damaged is not None and not other:
         return damaged
@@ -266,15 +266,18 @@ def describe_other(head: bytes) -> str:
     return "neither a report (JSON or HTML) nor a trace; `fencepost import` makes traces of logs and captures"
 
 
-def describe_log_or_capture(head: bytes) -> str:
-    """The command for a log, a capture or what a coordinator stored, by its beginning; "" for anything else."""
+def describe_log_or_capture(head: bytes, path: Path) -> str:
+    """What a log, a capture or what a coordinator stored is, by its beginning, and the command to type; "" for anything
+    else."""
     if b"fencepost_trace" in head[:100]:
         return ""
     if head.startswith(PCAP):
-        return "a packet capture; make a trace of it first: fencepost import capture FILE -o TRACE"
-    if head[:1] == b"\0" and head[16:17] == b"\2":
-        return "a segment of a log of Kafka; make a trace of it first: fencepost import offsets FILE -o TRACE"
-    for name, source, marks in MARKS:
-        if any(mark in head.replace(b"\0", b"") for mark in marks):
-            return f"{name}; make a trace of it first: fencepost import {source} FILE -o TRACE"
-    return ""
+        name, source = "a packet capture", "capture"
+    elif head[:1] == b"\0" and head[16:17] == b"\2":
+        name, source = "a segment of a log of Kafka", "offsets"
+    else:
+        text = head.replace(b"\0", b"")
+        found = ((name, source) for name, source, marks in MARKS if any(mark in text for mark in marks))
+        name, source = next(found, ("", ""))
+    typed = command_to_type("import", source, str(path), "-o", "group.jsonl")
+    return name and f"{name}; make a trace of it first: {typed}"

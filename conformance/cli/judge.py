@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fencepost.conformance.cli.console import Console, UsageError, run_interruptible
+from fencepost.conformance.cli.console import Console, UsageError, command_to_type, run_interruptible
 from fencepost.conformance.cli.options import (
     JOBS,
     LOUDNESS,
@@ -57,8 +57,8 @@ def refuse_reports(paths: Sequence[Path]) -> None:
         if path.name.endswith((".jsonl", ".jsonl.gz")) or not path.is_file():
             continue
         head = read_head(path)
-        other = "a report, not a trace; fencepost report shows it" if is_report(head) else describe_log_or_capture(head)
-        if other:
+        shown = f"a report, not a trace; to see it: {command_to_type('report', str(path))}"
+        if other := shown if is_report(head) else describe_log_or_capture(head, path):
             raise SourceError(f"{path}: {other}")
 
 

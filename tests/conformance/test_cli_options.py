@@ -221,7 +221,7 @@ def test_a_report_is_not_judged(name: str, tmp_path: Path, capsys: Capture) -> N
     assert main(["test", "bundled", f"--{path.suffix[1:]}", str(path)], FakeRunner()) == 0
     capsys.readouterr()
     assert main(["judge", str(path)]) == 2
-    assert capsys.readouterr().err == f"fencepost: {path}: a report, not a trace; fencepost report shows it\n"
+    assert capsys.readouterr().err == f"fencepost: {path}: a report, not a trace; to see it: fencepost report {path}\n"
 
 
 def test_judge_is_quiet(tmp_path: Path, capsys: Capture) -> None:
