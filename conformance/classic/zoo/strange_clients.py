@@ -295,6 +295,8 @@ def write_body(api: str, version: int, body: Body) -> Body:
     if api == "LeaveGroup" and version < 5:
         rows = [{name: each for name, each in row.items() if name != "reason"} for row in body["members"]]
         return {**body, "members": rows}
+    if api == "SyncGroup" and body["protocol_type"] is None:  # a JoinGroup before version 7 tells none
+        body = {**body, "protocol_type": "consumer"}
     first = FIRST_VERSIONS.get(api, {})
     return {name: each for name, each in body.items() if first.get(name, 0) <= version}
 
@@ -329,6 +331,7 @@ def fetch_by_id(version: Value, disguise: Disguise) -> None:
     names: dict[str, str] = {}
 
     def encode_with_ids(api: str, spoken: int, correlation_id: int, client_id: str | None, body: Body) -> bytes:
+        spoken = int(version) if api == "Fetch" else spoken
         if api == "Fetch" and spoken >= FIRST_FETCH_BY_ID:
             names.update({topic_id_of(row["topic"]): row["topic"] for row in body["topics"]})
             rows = [{"topic_id": topic_id_of(row["topic"]), "partitions": row["partitions"]} for row in body["topics"]]
@@ -336,13 +339,13 @@ def fetch_by_id(version: Value, disguise: Disguise) -> None:
         return encode(api, spoken, correlation_id, client_id, body)
 
     def decode_with_names(api: str, spoken: int, frame: bytes) -> DecodedResponse:
+        spoken = int(version) if api == "Fetch" else spoken
         found = decode(api, spoken, frame)
         if api != "Fetch" or spoken < FIRST_FETCH_BY_ID:
             return found
         rows = [{**row, "topic": names[row["topic_id"]]} for row in found.body["responses"]]
         return replace(found, body={**found.body, "responses": rows})
 
-    disguise.patch.replace(client, "VERSIONS", {**client.VERSIONS, "Fetch": int(version)})
     disguise.patch.replace(client, "encode_request", encode_with_ids)
     disguise.patch.replace(client, "decode_response", decode_with_names)
 

@@ -107,6 +107,8 @@ def test_a_fault_that_keeps_a_client_from_joining_hides_everything(monkeypatch: 
             ("CALLBACK-16", "MCOMMIT-22"),
         ),
         ({"callbacks per partition": "", "commits one by one": "", "lookups": "before all"}, ("POLL-09",)),
+        ({"versions": 7, "Fetch": 13}, ("POLL-02",)),
+        ({"versions": 8}, ("MEMBER-02",)),
     ],
 )
 def test_differences_that_go_together_are_not_blamed(differences: dict[str, Any], only: tuple[str, ...]) -> None:
