@@ -34,6 +34,7 @@ from fencepost.model.assignors.group import NO_GENERATION, Assignment, GroupMemb
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from fencepost.model.wire.codec import Body
+from fencepost.traces.classic.client.joins import INSTANCE_VERSIONS
 from fencepost.traces.classic.client.plans import CHECKS_BY_NAME, REPEATED
 
 FAMILY = ClientScenarioFamily()
@@ -57,6 +58,8 @@ class Inventor:
 
     stage: ClientStage
     generation: int = 1_000
+    tells_instances: bool = True
+    """Whether JoinGroup tells the client which members are static."""
     groups: "asyncio.Queue[InventedGroup]" = field(default_factory=asyncio.Queue)
     """Those that the client has not been told of."""
     plan: "asyncio.Future[Assignment | None] | None" = None
@@ -231,6 +234,8 @@ async def play_check(inventor: Inventor, assignor: str, check: AssignorCheck) ->
         except PlanError:
             return
         except MissingPlan as missing:
+            if not inventor.tells_instances and any(each.instance_id is not None for each in missing.members):
+                return
             plans.append(await inventor.ask(assignor, check, missing))
 
 
@@ -245,7 +250,8 @@ async def play_checks(stage: ClientStage, *, own: bool) -> None:
     if not wanted:
         raise NotShown("the client offers no assignor that has such groups")
     await stage.start_and_become_stable()
-    inventor = Inventor(stage)
+    join = await stage.request("JoinGroup")
+    inventor = Inventor(stage, tells_instances=join.version >= INSTANCE_VERSIONS["JoinGroup"])
     inventor.begin()
     for assignor, check in wanted:
         await play_check(inventor, assignor, check)

@@ -165,7 +165,7 @@ def names_of(faults: tuple[ClientFault, ...]) -> FaultNames | None:
             for fault in faults:
                 fault.apply(patch)
             faulty = tuple(course_of(settings, scenario) for scenario in SCENARIOS)
-        except Exception:  # it hangs, or cannot be made
+        except (Exception, CpuLimitExceeded):  # it cannot be made, or hangs
             return None
     if all(before.events == after.events for before, after in zip(shipped, faulty, strict=True)):
         return None
@@ -239,7 +239,10 @@ def shows_on(stranger: Stranger, faults: Sequence[ClientFault], id: str) -> bool
         put_in_differences(CLIENT_DIFFERENCES, stranger, patch)
         before = [course_of(settings, scenario).events for scenario in SCENARIOS]
         fault.apply(patch)
-        return [course_of(settings, scenario).events for scenario in SCENARIOS] != before
+        try:
+            return [course_of(settings, scenario).events for scenario in SCENARIOS] != before
+        except CpuLimitExceeded:
+            return True  # it hangs
 
 
 STRANGE_CLIENTS = StrangerKind(

@@ -114,3 +114,9 @@ def test_a_fault_that_keeps_a_client_from_joining_hides_everything(monkeypatch: 
 def test_differences_that_go_together_are_not_blamed(differences: dict[str, Any], only: tuple[str, ...]) -> None:
     outcome = play_stranger(replace(PLAIN, differences=tuple(differences.items()), only=only))
     assert (outcome.ended, outcome.failed, outcome.undecided, outcome.passed) == ("", (), {}, len(only))
+
+
+def test_what_an_old_version_cannot_be_told_is_asked_of_nobody() -> None:
+    differences = (("versions", 3),)  # JoinGroup tells of no static members, and gives no id before a generation
+    outcome = play_stranger(replace(PLAIN, differences=differences, only=("RANGE-05", "MEMBER-24", "MEMBER-34")))
+    assert (outcome.ended, outcome.failed, outcome.undecided) == ("", (), {})
