@@ -364,7 +364,54 @@ class StageProgress:
         self.display(Progress(min(total, -(-done // self.unit)), total, seconds, 0, current, self.unit_name))
 
 
+# --- sql
+
+
+def run_sql(options: argparse.Namespace, console: Console) -> int:
+    """Answer a question about a judged corpus: a view, or a query of one's own; without one, say which there are."""
+    from fencepost.conformance.reports.layout import escape_unprintable
+    from fencepost.conformance.results import ExitCode
+    from fencepost.traces.pipeline.corpus import Corpus
+    from fencepost.traces.pipeline.spark_session import spark_session
+    from fencepost.traces.pipeline.views import (
+        JudgedCorpus,
+        query_in_duckdb,
+        query_in_spark,
+        read_views,
+        to_csv,
+        to_lines,
+    )
+
+    judged = JudgedCorpus.open(Corpus.open(options.corpus), options.judged)
+    if options.query is None:
+        width = max(len(view.name) for view in read_views())
+        console.print_line("\n".join(f"{view.name:{width}}  {view.question}" for view in read_views()))
+        return ExitCode.CONFORMANT
+    if options.duckdb:
+        rows = query_in_duckdb(judged, options.query)
+    else:
+        with spark_session("sql", options.master, spark_conf(options), size=judged.corpus.size()) as spark:
+            rows = query_in_spark(spark, judged, options.query)
+    if options.csv:
+        console.print(to_csv(rows))
+    else:
+        console.print_line("\n".join(map(escape_unprintable, to_lines(rows))))
+    return ExitCode.CONFORMANT
+
+
 # --- what needs no Spark
+
+
+def run_inputs(options: argparse.Namespace, console: Console) -> int:
+    """List the inputs of a corpus."""
+    from fencepost.conformance.reports.layout import escape_unprintable
+    from fencepost.conformance.results import ExitCode
+    from fencepost.traces.pipeline.corpus import Corpus
+
+    for row in sorted(Corpus.open(options.corpus).inputs()):
+        bad = f", {row.quarantined} in quarantine" if row.quarantined else ""
+        console.print_line(escape_unprintable(f"{row.input}: {row.events} events{bad}"))
+    return ExitCode.CONFORMANT
 
 
 def run_compact(options: argparse.Namespace, console: Console) -> int:
@@ -490,7 +537,15 @@ _EXTRACT = (
     Option("--finding", "TRACE[:EVENT]", "the trace, and the event, as a report names them", required=True),
     Option("-o --output", "TRACE", "a new file for the trace", Path, required=True),
 )
-_FORGET = (_CORPUS, Option("input", "INPUT", "the name of an input as it was ingested, 'seed N', or a topic"))
+_FORGET = (_CORPUS, Option("input", "INPUT", "an input, as `inputs` lists it or as its path; 'seed N'; a topic"))
+_SQL = (
+    _CORPUS,
+    Option("query", "QUERY", "a view, a table, or a query in SQL (default: list the views)", nargs="?"),
+    Option("--judged", "DIR", "folder of `judge --to` (default: CORPUS/judged)", location),
+    Option("--csv", help="print all rows as CSV"),
+    Option("--duckdb", help="ask DuckDB, which starts at once, and not Spark"),
+    *_SPARK,
+)
 _PACK = (Option("-o --output", "FILE", "a new archive (.tar.gz), for --archives", Path, required=True),)
 COMMANDS = {
     "pipeline": Command(
@@ -499,6 +554,8 @@ COMMANDS = {
             "judge": ("judge a corpus, and query its invariants", Command(run_judge, _JUDGE)),
             "watch": ("judge traces as they land in a folder", Command(run_watch, _WATCH)),
             "campaign": ("test a target with many seeds at once", Command(run_campaign, _CAMPAIGN)),
+            "sql": ("ask who caused rebalances, when, and what they cost", Command(run_sql, _SQL)),
+            "inputs": ("list the inputs of a corpus", Command(run_inputs, (_CORPUS,))),
             "compact": ("put small files of a corpus together", Command(run_compact, (_CORPUS,))),
             "extract": ("write a trace of a corpus to a file", Command(run_extract, _EXTRACT)),
             "forget": ("take an input out of a corpus", Command(run_forget, _FORGET)),

@@ -14,32 +14,36 @@ from operator import attrgetter
 from typing import Any, TypeAlias
 
 from fencepost.conformance.pipeline.merge import REPORT_KINDS, FirstFound, ReportPart
+from fencepost.traces.history.builder import CauseKind
 from fencepost.traces.pipeline.judge_corpus import FoundInShard
-from fencepost.traces.pipeline.queries import EXAMINED, INVARIANTS
+from fencepost.traces.pipeline.queries import EXAMINED, INVARIANTS, OFFSETS
 from fencepost.traces.pipeline.results import Folding
+from fencepost.traces.pipeline.story import REBALANCES
 
 MAX_SHOWN = 5
 """How many rows of each kind are shown; the tables have all of them."""
 Row: TypeAlias = Mapping[str, Any]
-OVERVIEW_KINDS = ("rebalance", "stuck", "lag", "longest-wait", "unowned", "owned-twice", EXAMINED, *INVARIANTS)
-"""The kinds of findings and the queries that are looked at."""
+OVERVIEW_KINDS = (REBALANCES, OFFSETS, "longest-wait", "unowned", "owned-twice", EXAMINED, *INVARIANTS)
+"""The tables that are looked at."""
+STUCK = "stuck"
+"""Rebalances that are not over, among those that are shown."""
 INVARIANT_SENTENCES = {
     "one-leader": ("one leader per generation", "joins"),
     "no-stale-commit": ("no commit of a stale generation accepted", "accepted commits"),
     "one-owner": ("each partition owned at most once in a generation", "assignments"),
 }
 """What each invariant says, and what it looks at."""
-PHASES = {"Preparing": "PreparingRebalance", "Completing": "CompletingRebalance"}
 
 
 def place_of(kind: str) -> Callable[[Row], int]:
     """The place of a row among those of its kind: long rebalances, large lags and long waits are first."""
     return {
-        "rebalance": lambda row: -int(row["duration"]),
-        "lag": lambda row: -int(row["lag"]),
+        REBALANCES: lambda row: -int(row["ms"]),
+        STUCK: lambda row: -int(row["ms"]),
+        OFFSETS: lambda row: -int(row["lag"]),
         "longest-wait": lambda row: -int(row["polls"]),
         "unowned": lambda row: -int(row["longest"]),
-        "owned-twice": lambda row: -int(row["both"]),
+        "owned-twice": lambda row: -int(row["together"]),
     }.get(kind, lambda row: 0)
 
 
@@ -56,7 +60,7 @@ class Overview:
     examined: Counter[str] = field(default_factory=Counter)
     """The number of responses that each invariant looked at, and of assignments that name no partition as `unnamed`."""
     rows: dict[str, FirstFound[Row]] = field(
-        default_factory=lambda: {kind: FirstFound(MAX_SHOWN) for kind in OVERVIEW_KINDS}
+        default_factory=lambda: {kind: FirstFound(MAX_SHOWN) for kind in (*OVERVIEW_KINDS, STUCK)}
     )
     """By kind: rebalances, stuck ones, lags above 0, waits, and violations of invariants."""
 
@@ -66,10 +70,12 @@ class Overview:
         if kind == EXAMINED:
             self.examined.update(row)
             return
-        if kind == "rebalance":
-            row["duration"] = row["ended"] - row["began"]
-            self.durations[row["duration"]] += 1
-        elif kind == "lag":
+        if kind == REBALANCES:
+            self.durations[row["ms"]] += row["is_over"]
+            kind = kind if row["is_over"] else STUCK
+        elif kind == OFFSETS:
+            if not row["is_last"]:
+                return
             self.known_lags += row["lag"] is not None
             self.unknown_lags += row["lag"] is None
             if not row["lag"]:
@@ -109,14 +115,20 @@ def query_lines(overview: Overview) -> list[str]:
 
 def rebalance_lines(overview: Overview) -> Iterator[str]:
     """How long rebalances take."""
-    durations = overview.durations
+    durations = +overview.durations
     if not durations:
         return
     half, most = (percentile(durations, share) for share in (0.5, 0.99))
     longest = f"the longest {max(durations)} ms"
     yield f"Rebalances: {durations.total()}, half within {half} ms, 99 % within {most} ms, {longest}"
-    for each in overview.rows["rebalance"].first():
-        yield f"  {each['duration']} ms: {each['group']!r} to generation {each['generation']}, over by {each['by']}"
+    for each in overview.rows[REBALANCES].first():
+        yield f"  {each['ms']} ms: {each['group']!r} to generation {each['generation']}{reason_of(each)}"
+
+
+def reason_of(row: Row) -> str:
+    """What began a rebalance, and whom it waited for, as far as the trace shows it."""
+    began = "" if row["cause"] == CauseKind.NOT_SHOWN else f", {row['cause']}: {row['culprit'] or row['reason']}"
+    return began + (f"; {row['held']}: {row['awaited']}, {row['held_ms']} ms" if row["awaited"] else "")
 
 
 def percentile(numbers: Counter[int], share: float) -> int:
@@ -127,13 +139,13 @@ def percentile(numbers: Counter[int], share: float) -> int:
 
 
 def stuck_lines(overview: Overview) -> Iterator[str]:
-    """Rounds that are not over, and who holds them up."""
-    stuck = overview.rows["stuck"]
+    """Rebalances that are not over, and who holds them up."""
+    stuck = overview.rows[STUCK]
     if stuck.count:
         yield f"Rebalances that were not over at the end: {stuck.count}"
     for each in stuck.first():
-        awaited = ", ".join(each["awaited"]) or "a timer"
-        yield f"  {each['group']!r} in {PHASES[each['phase']]} since {each['since']} ms waits for {awaited}"
+        awaited = each["awaited"] or "nobody that is shown"
+        yield f"  {each['group']!r} in {each['outcome']} since {each['time']} ms waits for {awaited}"
 
 
 def lag_lines(overview: Overview) -> Iterator[str]:
@@ -141,7 +153,7 @@ def lag_lines(overview: Overview) -> Iterator[str]:
     known, unknown = overview.known_lags, overview.unknown_lags
     if not known and not unknown:
         return
-    behind = overview.rows["lag"].first()
+    behind = overview.rows[OFFSETS].first()
     told = f"unknown for {unknown}" if unknown else "known for all"
     most = f", at most {behind[0]['lag'] if behind else 0} records" if known else ""
     yield f"Lag of {known + unknown} partitions: {told}{most}"
@@ -161,8 +173,8 @@ def owner_lines(overview: Overview) -> Iterator[str]:
     if twice.count:
         yield f"Partitions that two members had at once: {twice.count} times"
     for each in twice.first():
-        what = f"{each['group']!r}, {each['partition']}, {each['other']!r} and {each['member_id']!r}"
-        yield f"  {each['both']} ms: {what} ({each['trace']}, event {each['sequence']})"
+        what = f"{each['group']!r}, {each['partition']}, {each['other']!r} and {each['member']!r}"
+        yield f"  {each['together']} ms: {what} ({each['trace']}, event {each['sequence']})"
 
 
 def wait_lines(overview: Overview) -> Iterator[str]:

@@ -1,8 +1,8 @@
-"""The rows a worker writes for a shard: violations with their schedules, counts, and states of groups."""
+"""The rows a worker writes for a shard: violations with their schedules, counts, and the story of its groups."""
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,10 @@ from fencepost.conformance.pipeline.merge import FailureOfGroup, shortest_failur
 from fencepost.conformance.reports.typed import to_plain
 from fencepost.traces.client_judge.judge import is_recording
 from fencepost.traces.events import Header, PairedEvent
-from fencepost.traces.history.recordings import Ownership, StateFollower, recording_parts
-from fencepost.traces.pipeline.judge_corpus import UNREADABLE, FoundInShard, ShardJudge, unreadable_value
+from fencepost.traces.history.recordings import recording_parts
+from fencepost.traces.pipeline.judge_corpus import UNREADABLE, Found, FoundInShard, ShardJudge, unreadable_value
 from fencepost.traces.pipeline.shard_plan import Shard
+from fencepost.traces.pipeline.story import StoryTeller
 from fencepost.traces.verdict import CheckStatus, TraceVerdict
 
 MAX_SHOWN = 5
@@ -23,20 +24,22 @@ FOUND_AT_THE_END = 1 << 62
 """The place of a violation that came to light once the trace was over, and of what has no place."""
 
 
-def shard_findings(
-    shard: Shard, header: Header, judge: ShardJudge, moments: Iterator[PairedEvent]
-) -> Iterator[FoundInShard]:
-    """Judge the events of a shard and yield its findings."""
-    judging = TraceJudging(Path(shard.trace), judge.judge, later=moments)
+def shard_findings(shard: Shard, header: Header, judge: ShardJudge, moments: Iterator[PairedEvent]) -> Iterator[Found]:
+    """Judge the events of a shard and yield its findings, and the story of its groups."""
+    judging = TraceJudging(Path(shard.trace), judge.judge, judge.recorder, later=moments)
     parts = recording_parts()
     owners = parts.owners(judge.owns_group) if is_recording(header) else None
     judging.members = parts.members(header, judge.owns_group) if is_recording(header) else None
-    rows = FindingRows(shard)
+    rows, teller = FindingRows(shard), StoryTeller.of(shard.trace, header)
+    times: dict[int, int] = {}
     try:
         for moment in moments:
             judging.judge_event(moment)
-            yield from rows.new_findings(judge.history)
-            yield from rows.periods(owners.on_event(*moment) if owners is not None else ())
+            for fault in judge.judge.found[len(times) :]:
+                times.setdefault(fault.sequence, moment.event.time)
+            yield from (teller.tell(*told) for told in judge.take_story())
+            for period in owners.on_event(*moment) if owners is not None else ():
+                yield from teller.ownership(period)
         verdict = judging.finish()
     except MalformedMessageError as error:
         yield rows.unreadable(error.reason, error.sequence)
@@ -44,12 +47,21 @@ def shard_findings(
     except MALFORMED_ERRORS as error:
         yield rows.unreadable(f"the judge cannot go on: {type(error).__name__}: {error}", FOUND_AT_THE_END)
         return
-    yield from rows.new_findings(judge.history)
-    yield from rows.periods(owners.finish() if owners is not None else ())
+    if judge.recorder is not None:
+        judge.recorder.finish()
+    yield from (teller.tell(*told) for told in judge.take_story())
+    for period in owners.finish() if owners is not None else ():
+        yield from teller.ownership(period)
     for doubt in verdict.inconclusive:
         yield rows.finding("inconclusive", {"reason": doubt})
-    for stuck in judge.history.stuck_rebalances():
-        yield rows.finding("stuck", stuck._asdict(), time=stuck.since, group=stuck.group)
+        yield teller.note("inconclusive", doubt)
+    for wrong in verdict.violations:
+        words = (", ".join(wrong.requirements) or None, wrong.api, wrong.title or wrong.guard, wrong.observed)
+        place = wrong.sequence, times.get(wrong.sequence)
+        yield teller.finding("violation", *place, wrong.group or None, *words, " or ".join(wrong.allowed))
+    for requirement, failure in judging.member_failures:
+        told = (failure.title or failure.guard, failure.observed, " or ".join(failure.allowed))
+        yield teller.finding("member-failure", failure.step, None, None, requirement, None, *told)
     yield from rows.final_findings(header, verdict, judging, judge.own_events)
     yield from rows.member_findings(judging)
 
@@ -77,29 +89,11 @@ class FindingRows:
         value = unreadable_value(self.shard, 0, reason, sequence)
         return FoundInShard(self.shard.trace, self.shard.bucket, UNREADABLE, None, None, None, value)
 
-    def new_findings(self, history: StateFollower) -> Iterator[FoundInShard]:
-        """The changes of state and the rebalances since the last call."""
-        if history.state_changes:
-            for change in history.state_changes:
-                yield self.finding("state", change._asdict(), change.sequence, change.time, change.group)
-            for round in history.rebalances:
-                yield self.finding("rebalance", round._asdict(), time=round.began, group=round.group)
-            history.state_changes.clear()
-            history.rebalances.clear()
-
-    def periods(self, periods: Iterable[Ownership]) -> Iterator[FoundInShard]:
-        """The periods in which members had partitions, that are over."""
-        for each in periods:
-            value = {name: told for name, told in asdict(each).items() if name not in ("group", "sequence")}
-            yield self.finding("ownership", value, each.sequence, each.since, each.group)
-
     def final_findings(
         self, header: Header, verdict: TraceVerdict, judging: TraceJudging, events: int
     ) -> Iterator[FoundInShard]:
-        """Violations, failures of requirements, check results and counts, once the shard is over: before that, the
-        judge may still take a violation back. `events` are those of this shard alone."""
-        for wrong in verdict.violations:
-            yield self.finding("violation", asdict(wrong), sequence=wrong.sequence, group=wrong.group)
+        """Failures of requirements, check results and counts, once the shard is over: before that, the judge may still
+        take a violation back. `events` are those of this shard alone."""
         count: Counter[str] = Counter()
         failures: list[FailureOfGroup] = []
         for number, (violation, failure) in enumerate(judging.failures(verdict)):

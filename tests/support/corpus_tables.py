@@ -9,10 +9,9 @@ from typing import Any
 from fencepost.traces.pipeline.corpus import Corpus, CorpusWriter, InputFile, InputRow
 from fencepost.traces.pipeline.files import Location, open_parquet
 from fencepost.traces.pipeline.ingest import IngestResult, make_ingest_task, open_trace_file
-from fencepost.traces.pipeline.judge_corpus import FoundInShard
+from fencepost.traces.pipeline.judge_corpus import REPORT_FOLDER, FoundInShard
 from fencepost.traces.pipeline.parallel import files_below
 from fencepost.traces.pipeline.queries import EXAMINED
-from fencepost.traces.pipeline.results import FINDINGS_FOLDER
 from fencepost.traces.pipeline.tables import INPUTS, SCHEMAS, TableWriter
 
 FETCH: dict[str, object] = {
@@ -78,7 +77,7 @@ class CorpusResults:
 
     def findings(self, kind: str, columns: Sequence[str] = FoundInShard._fields) -> Iterator[dict[str, Any]]:
         """Yield the findings of one kind, with these columns."""
-        for file in files_below(self.folder, f"{FINDINGS_FOLDER}/kind={kind}").values():
+        for file in files_below(self.folder, f"{REPORT_FOLDER}/kind={kind}").values():
             for batch in open_parquet(file.location).iter_batches(columns=[each for each in columns if each != "kind"]):
                 for row in batch.to_pylist():
                     yield {**row, "kind": kind}
@@ -94,7 +93,7 @@ class CorpusResults:
         return next(self.query_rows(EXAMINED))
 
     def query_rows(self, name: str) -> Iterator[dict[str, Any]]:
-        """Yield the rows of a query."""
+        """Yield the rows of a query, or of a table of the story."""
         for file in files_below(self.folder, name).values():
             for batch in open_parquet(file.location).iter_batches():
                 yield from batch.to_pylist()

@@ -74,7 +74,8 @@ def findings_in(corpus: Corpus, paths: Sequence[Path], split: int, analyze: Shar
                 if row.line > begins and is_in_shard(row, shard, corpus)
             ]
             header = (1, readers[shard.trace].header_line, False)
-            yield from judge_shard(shard, corpus.buckets, [header, *mine], analyze)
+            found = judge_shard(shard, corpus.buckets, [header, *mine], analyze)
+            yield from (row for row in found if isinstance(row, FoundInShard))
 
 
 def is_own(row: Row, shard: Shard, corpus: Corpus) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,7 @@ from fencepost.traces.judge.search.configuration import Path as ModelPath
 from tests.support.trace_builder import GRACE, SETTINGS, OneMemberTrace, join_body
 
 DATA = Path(__file__).parent / "data"
+MOVING = ("Preparing", "Completing")
 SCENARIOS = ["JOIN-31", "JOIN-4?", "SYNC-1?", "LEAVE-0?", "TIMER-*", "STATIC-02", "HB-*"]
 MakeRecorder = Callable[[str, Header], HistoryRecorder]
 
@@ -83,7 +85,8 @@ def test_histories_have_the_rebalances_that_the_judge_sees(traces: dict[str, tup
     for name, (header, events) in traces.items():
         history, states = tell_with_states(header, events)
         for timeline in history.groups:
-            expected = [each for each in states.rebalances if each.group == timeline.group and each.outcome == "Stable"]
+            changes = [each for each in states.state_changes if each.group == timeline.group]
+            expected = [each for before, each in pairwise(changes) if each.phase == "Stable" and before.phase in MOVING]
             assert settled(timeline) == [(each.generation, each.members) for each in expected], name
             seen += len(expected)
     assert seen > 50

@@ -111,7 +111,7 @@ STEPS = 80
 def check_against_kernel(header: Header, events: Iterable[Event]) -> KernelCheck:
     """The kernel runs of a trace, as far as the judge could follow it. Raises RefinementError."""
     check = KernelCheck()
-    Judge(header, on_step=check).judge_events(events)
+    Judge(header, on_step=check, check_repetitions=True).judge_events(events)
     return check
 
 

@@ -19,6 +19,7 @@ from fencepost.traces.history.builder import (
     GroupTimeline,
     HoldKind,
     PhaseHold,
+    TakeStory,
     TimelineBuilder,
     TraceHistory,
 )
@@ -32,79 +33,38 @@ from fencepost.traces.history.recorder import (
     has_story,
     severity,
 )
-from fencepost.traces.history.recordings import Rebalance, StateChange, StuckRebalance
+from fencepost.traces.history.recordings import StateChange
 from fencepost.traces.judge.groups.group_judge import GroupJudge
 from fencepost.traces.judge.groups.judged_protocol import PartialGroup
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.judge.search.configuration import Path, low
 from fencepost.traces.message_fields import named_groups
 
-# --- The states that groups are seen in while a trace is judged: changes of state, rebalances, and stuck ones.
-
-
-@dataclass(frozen=True, slots=True)
-class ObservedState:
-    """The last recorded state of a group."""
-
-    phase: Phase | None
-    generation: int
-    since: int
+# --- The states that groups are seen in while a trace is judged.
 
 
 class StateHistory:
     """The states that groups were seen in, as far as all explanations agree."""
 
     def __init__(self) -> None:
-        self.judges: dict[str, GroupJudge] = {}
-        """By group, the judge that follows it, or did at last."""
-        self.states: dict[str, ObservedState] = {}
+        self.states: dict[str, tuple[Phase | None, int]] = {}
+        """The last recorded phase and generation of each group."""
         self.state_changes: list[StateChange] = []
-        self.open_rebalances: dict[str, tuple[int, int | None]] = {}
-        """By group, when its present rebalance began, and when all had joined."""
-        self.rebalances: list[Rebalance] = []
 
     def record_state(self, judge: GroupJudge, operation: Operation, time: int) -> None:
         """Record the state of a group after an operation, if all explanations agree on one and it is new."""
         group, configurations = judge.group, judge.search.configurations
-        self.judges[group] = judge
         first = configurations[0].world.group
-        phase, generation = phase_and_generation(first)
-        known = self.states.get(group)
-        if known is not None and known.phase is phase and known.generation == generation:
+        now, known = phase_and_generation(first), self.states.get(group)
+        if now == known or (known is None and first is None):
             return
-        if len({phase_and_generation(one.world.group) for one in configurations}) != 1:
+        if any(phase_and_generation(one.world.group) != now for one in configurations):
             return
-        if known is None and phase is None:
-            return
-        self.states[group] = ObservedState(phase, generation, time)
+        self.states[group] = now
         who = operation.body.get("member_id") or operation.member
         by = f"{operation.api} of {who}" if who else operation.api
-        name, members = "Dead" if phase is None else phase.name.capitalize(), member_count(first)
-        self.state_changes.append(StateChange(time, operation.handle - 1, group, name, generation, members, by))
-        self.update_rebalance(self.state_changes[-1], phase)
-
-    def update_rebalance(self, change: StateChange, phase: Phase | None) -> None:
-        """Begin, continue or end the rebalance of a group by a change of its state."""
-        group, time = change.group, change.time
-        began, joined = self.open_rebalances.pop(group, (None, None))
-        if began is not None and (phase is not Phase.COMPLETING):
-            rest = (change.generation, change.members, change.phase, change.by)
-            self.rebalances.append(Rebalance(began, joined, time, group, *rest))
-        if phase is Phase.PREPARING:
-            self.open_rebalances[group] = (time, None)
-        elif phase is Phase.COMPLETING:
-            self.open_rebalances[group] = (time if began is None else began, time)
-
-    def stuck_rebalances(self) -> Iterator[StuckRebalance]:
-        """Yield the rebalances that are not over."""
-        for group, state in self.states.items():
-            judge = self.judges[group]
-            if judge.stop_reason or judge.doubt is not None or state.phase not in (Phase.PREPARING, Phase.COMPLETING):
-                continue
-            found = judge.search.configurations[0].world.group
-            if found is not None and found.phase is state.phase:
-                awaited = tuple(awaited_members(found))
-                yield StuckRebalance(state.since, group, state.phase.name.capitalize(), state.generation, awaited)
+        name = "Dead" if first is None else phase_name(first)
+        self.state_changes.append(StateChange(time, operation.handle - 1, group, name, now[1], member_count(first), by))
 
 
 def phase_and_generation(group: Group | None) -> tuple[Phase | None, int]:
@@ -409,6 +369,7 @@ class HistoryRecorder:
     header: Header
     histories: list[TraceHistory] = field(default_factory=list)
     """Gets the history of the trace when it is over."""
+    take: TakeStory | None = None
     groups: dict[str, GroupHistory] = field(default_factory=dict)
     offsets: OffsetTable = field(default_factory=OffsetTable)
     sent: dict[int, int] = field(default_factory=dict)
@@ -434,7 +395,7 @@ class HistoryRecorder:
             if len(self.sent) > MAX_SENT:
                 del self.sent[next(iter(self.sent))]
         if operation is not None and operation.api in RESPONSE_HANDLERS:
-            for name in named_groups(operation.body):
+            for name in judged_groups(operation, judge):
                 self.note_following(name, judge)
 
     def on_step(self, group: str, step: Path) -> None:
@@ -446,12 +407,12 @@ class HistoryRecorder:
         """Add changes that the model does not show: messages of groups that it does not follow, and log lines."""
         event, operation = moment.event, moment.operation
         if event.kind is Kind.INTERNAL:
-            self.on_internal(event)
+            self.on_internal(event, judge)
         elif operation is not None and event.kind in (Kind.REQUEST, Kind.RESPONSE):
             if event.kind is Kind.RESPONSE:
                 self.offsets.on_response(operation)
             if operation.api in RESPONSE_HANDLERS:
-                for name in named_groups(operation.body):
+                for name in judged_groups(operation, judge):
                     self.on_message(name, event, operation)
 
     def on_message(self, name: str, event: Event, operation: Operation) -> None:
@@ -465,11 +426,11 @@ class HistoryRecorder:
         else:
             history.messages.on_response(operation, event.time)
 
-    def on_internal(self, event: Event) -> None:
+    def on_internal(self, event: Event, judge: Judge) -> None:
         """Tell a line of a log, or that the trace has a gap."""
         if event.api == "step":
             step, group = event.body.get("step"), event.body.get("group")
-            if isinstance(step, str) and isinstance(group, str):
+            if isinstance(step, str) and isinstance(group, str) and (judge.only is None or judge.only(group)):
                 self.on_logged_step(self.history_of(group), step, event)
             elif step == "delete":
                 for name in str(event.body.get("groups")).split(", "):
@@ -499,7 +460,7 @@ class HistoryRecorder:
         """The history of a group."""
         history = self.groups.get(name)
         if history is None:
-            builder = TimelineBuilder(name, self.now)
+            builder = TimelineBuilder(name, self.now, self.take)
             messages = MessageSteps(builder)
             history = GroupHistory(builder, ModelSteps(builder), messages, LogSteps(builder), ClientSteps(messages))
             self.groups[name] = history
@@ -553,6 +514,11 @@ class HistoryRecorder:
         behind = sorted(partitions, key=lambda each: -1 if each.lag is None else each.lag, reverse=True)[:MAX_LAG_ROWS]
         shown = sorted(behind, key=lambda each: (each.topic, each.partition))
         return replace(timeline, partitions=tuple(shown), partition_count=len(partitions))
+
+
+def judged_groups(operation: Operation, judge: Judge) -> list[str]:
+    """The groups that a request names, of those that are judged."""
+    return [name for name in named_groups(operation.body) if judge.only is None or judge.only(name)]
 
 
 def why_unfollowed(name: str, judge: Judge) -> str | None:

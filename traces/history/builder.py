@@ -265,11 +265,19 @@ class OpenRebalance:
     members: int | None = None
 
 
-class TimelineBuilder:
-    """The history of one group while it is built. Times never fall: an earlier one counts as the latest one told."""
+TakeStory: TypeAlias = Callable[[str, TimelineRebalance | MemberSpan], None]
+"""Gets each rebalance and each membership of a group: when it is over, else when the trace is."""
 
-    def __init__(self, group: str, first: int) -> None:
+
+class TimelineBuilder:
+    """The history of one group while it is built. Times never fall: an earlier one counts as the latest one told.
+
+    A history keeps what took longest. `take` gets everything, as soon as it is known.
+    """
+
+    def __init__(self, group: str, first: int, take: TakeStory | None = None) -> None:
         self.group = group
+        self.take = take or (lambda group, told: None)
         self.first = self.now = self.since = first
         self.phase = UNKNOWN
         self.generation: int | None = None
@@ -325,6 +333,7 @@ class TimelineBuilder:
         self.departures[cause.kind] += 1
         if known is not None:
             self.past_members.append(replace(known, until=now, end=cause))
+            self.take(self.group, self.past_members[-1])
         if self.open is not None:
             self.open.gone_count += 1
             if len(self.open.gone) < MAX_NAMES:
@@ -377,6 +386,7 @@ class TimelineBuilder:
             return
         told = self.record_of(self.open, now, phase, hold)
         self.rebalances.add(now - told.began, told)
+        self.take(self.group, told)
         self.open = None
 
     def record_of(
@@ -436,6 +446,8 @@ class TimelineBuilder:
         self.add_limit(now, reason)
         if self.open is not None:
             self.open = None  # whether and when it ended is not known
+        for member in self.members.values():
+            self.take(self.group, replace(member, until=now, end=NOT_SHOWN))
         self.members.clear()
         self.change_phase(now, UNKNOWN)
         self.generation = None
@@ -461,9 +473,12 @@ class TimelineBuilder:
         rebalances = self.rebalances.values()
         if self.open is not None:
             rebalances.append(self.record_open(now, tuple(awaited)))
+            self.take(self.group, rebalances[-1])
             count, total = count + 1, total + now - self.open.began
         elif now > self.since:
             self.spans.add(now - self.since, PhaseSpan(self.phase, self.generation, self.since, now))
+        for member in self.members.values():
+            self.take(self.group, member)
         return GroupTimeline(
             self.group,
             self.first,

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from fencepost.model.protocols import find_protocol, load_part
 from fencepost.traces.events import Event, Header, Operation, Order, PairedEvent
-from fencepost.traces.history.builder import GroupTimeline, TimelineBuilder, TraceHistory, TraceObserver
+from fencepost.traces.history.builder import GroupTimeline, TakeStory, TimelineBuilder, TraceHistory, TraceObserver
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.judge.search.configuration import Path
 
@@ -21,13 +21,16 @@ class NoHistory(ValueError):
     """There is no history to tell of a protocol; the message is one clear line."""
 
 
-def make_recorder(path: str, header: Header, histories: list[TraceHistory]) -> TraceObserver:
-    """The recorder of a trace, which adds its history to `histories`. Raises `NoHistory`."""
+def make_recorder(
+    path: str, header: Header, histories: list[TraceHistory], take: TakeStory | None = None
+) -> TraceObserver:
+    """The recorder of a trace, which adds its history to `histories`; `take` gets all that was ever told. Raises
+    `NoHistory`."""
     entry = find_protocol(header.protocol)
     if entry is None or not entry.history:
         raise NoHistory(f"no history is told of the protocol {header.protocol}: use fencepost judge")
-    make: Callable[[str, Header, list[TraceHistory]], TraceObserver] = load_part(entry.history)
-    return make(path, header, histories)
+    make: Callable[[str, Header, list[TraceHistory], TakeStory | None], TraceObserver] = load_part(entry.history)
+    return make(path, header, histories, take)
 
 
 def severity(timeline: GroupTimeline) -> tuple[bool, int, int]:
@@ -52,6 +55,7 @@ class MessageRecorder:
     header: Header
     histories: list[TraceHistory]
     """Gets the history of the trace when it is over."""
+    take: TakeStory | None = None
     builders: dict[str, TimelineBuilder] = field(default_factory=dict)
     now: int = 0
     events: int = 0
@@ -81,7 +85,7 @@ class MessageRecorder:
     def builder_of(self, group: str) -> TimelineBuilder:
         """The history of a group while it is built."""
         if group not in self.builders:
-            self.builders[group] = TimelineBuilder(group, self.now)
+            self.builders[group] = TimelineBuilder(group, self.now, self.take)
         return self.builders[group]
 
     def finish(self) -> None:

@@ -1,4 +1,4 @@
-"""What recordings of groups show beside the verdict: states and rebalances, who has which partitions, what members do.
+"""What recordings of groups show beside the verdict: their states, who has which partitions, what members do.
 
 Each is followed by a part of the protocol; here is what its parts are, and what they tell.
 """
@@ -15,7 +15,7 @@ from fencepost.traces.events import Event, Header, Operation
 from fencepost.traces.judge.groups.group_judge import GroupJudge
 from fencepost.traces.verdict import CheckStatus, Violation
 
-# --- The states that groups are seen in while a trace is judged: changes of state, rebalances, and stuck ones.
+# --- The states that groups are seen in while a trace is judged.
 
 
 class StateChange(NamedTuple):
@@ -30,42 +30,13 @@ class StateChange(NamedTuple):
     by: str
 
 
-class Rebalance(NamedTuple):
-    """A rebalance: times of its beginning, of the end of the join phase and of its end, the phase after it, and the
-    request that ended it. Times in milliseconds."""
-
-    began: int
-    joined: int | None
-    ended: int
-    group: str
-    generation: int
-    members: int
-    outcome: str
-    by: str
-
-
-class StuckRebalance(NamedTuple):
-    """A rebalance that did not end within the trace: the time of its last phase change, and the members awaited."""
-
-    since: int
-    group: str
-    phase: str
-    generation: int
-    awaited: tuple[str, ...]
-
-
 class StateFollower(Protocol):
     """Follows the states of all groups, as far as all explanations agree."""
 
     state_changes: list[StateChange]
-    rebalances: list[Rebalance]
 
     def record_state(self, judge: GroupJudge, operation: Operation, time: int) -> None:
         """Record the state of a group after an operation."""
-
-    def stuck_rebalances(self) -> Iterator[StuckRebalance]:
-        """Yield the rebalances that are not over."""
-        ...
 
 
 # --- Who has which partitions of a topic, and when.

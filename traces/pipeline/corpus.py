@@ -46,7 +46,7 @@ from fencepost.traces.pipeline.tables import (
     table_of,
 )
 
-CORPUS_FORMAT = 6
+CORPUS_FORMAT = 7
 DATA = "data"
 """The folder of the tables and their log."""
 MARK_PROPERTY = "fencepost.corpus"
@@ -317,17 +317,24 @@ def forget(corpus: Corpus, name: str) -> Counts:
 
     Raises `PipelineError` if the corpus does not have it.
     """
-    writer, text = corpus.start_writing(), str(encodable_text(name))
-    counts = [row.counts for row in writer.corpus.input_rows() if row.input == text or row.input.startswith(f"{text}/")]
+    writer = corpus.start_writing()
+    rows = list(writer.corpus.input_rows())
+    text = find_name(str(encodable_text(name)), [row.input for row in rows])
+    counts = [row.counts for row in rows if row.input == text or row.input.startswith(f"{text}/")]
     if not counts:
-        raise PipelineError(
-            f"{corpus.folder} has no input {name}: give its name as it was ingested, 'seed N', or a topic"
-        )
+        raise PipelineError(f"{corpus.folder} has no input {name}: fencepost pipeline inputs lists them")
     quoted = text.replace("'", "''")
     mine = (f"{column} = '{quoted}' OR starts_with({column}, '{quoted}/')" for column in ("input", "trace"))
     with as_delta_error(corpus.folder):
         open_table(corpus.folder).delete(" OR ".join(mine), writer_properties=REWRITTEN)
     return sum(counts, Counts())
+
+
+def find_name(given: str, known: Collection[str]) -> str:
+    """The name that a corpus has for an input, or a trace, which may be given as its path was; else what was given."""
+    whole = given if is_uri(given) else str(Path(given).resolve())
+    alike = [name for name in known if whole in (name, name.rpartition("#")[0])]
+    return given if given in known or len(alike) != 1 else alike[0]
 
 
 def open_table(folder: Location, version: int | None = None) -> DeltaTable:

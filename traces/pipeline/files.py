@@ -246,12 +246,16 @@ def leaf_columns(fields: Iterable[pa.Field], above: str = "") -> Iterator[str]:
 
 
 def make_schema(columns: str) -> pa.Schema:
-    """The schema of columns that are written as `name type, ...`, with Arrow's names of types; a list is `[type]`."""
-    pairs = (column.split() for column in columns.split(","))
-    return pa.schema(
-        (name, pa.list_(pa.type_for_alias(kind[1:-1])) if kind.startswith("[") else pa.type_for_alias(kind))
-        for name, kind in pairs
-    )
+    """The schema of columns that are written as `name type, ...`, with Arrow's names of types; a list is `[type]`, and
+    an `instant` a time on the clock in microseconds, in UTC."""
+    return pa.schema((name, type_named(kind)) for name, kind in (column.split() for column in columns.split(",")))
+
+
+def type_named(kind: str) -> pa.DataType:
+    """The type of a column by its name in a schema."""
+    if kind.startswith("["):
+        return pa.list_(type_named(kind[1:-1]))
+    return pa.timestamp("us", "UTC") if kind == "instant" else pa.type_for_alias(kind)
 
 
 def to_record_batches(rows: Iterable[Sequence[Any]], schema: pa.Schema, size: int) -> Iterator[pa.RecordBatch]:

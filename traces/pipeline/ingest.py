@@ -21,6 +21,7 @@ from fencepost.traces.pipeline.rows import (
     UNRELATED_BUCKET,
     Row,
     RowReader,
+    began_us,
 )
 from fencepost.traces.pipeline.tables import EVENTS, INPUTS, QUARANTINE, TRACES, TableWriter
 
@@ -213,10 +214,8 @@ def counts_of(reader: RowReader) -> Counts:
 
 def trace_date(header: Header, input: InputFile) -> date:
     """The day of a trace: by `began` in its header, else by the last change of its file."""
-    try:
-        return datetime.fromisoformat(header.implementation.get("began", "")).date()
-    except ValueError:
-        return datetime.fromtimestamp(input.changed // 10**9, UTC).date()
+    began = began_us(header)
+    return datetime.fromtimestamp(input.changed // 10**9 if began is None else began // 10**6, UTC).date()
 
 
 def trace_row(reader: RowReader, corpus: Corpus) -> tuple[Any, ...]:

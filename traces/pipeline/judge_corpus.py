@@ -6,7 +6,8 @@ The findings of a shard come from a `ShardAnalysis`, which is handed in.
 
 import json
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from heapq import merge
 from itertools import chain
@@ -22,13 +23,15 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from fencepost.model.errors import COORDINATOR_NOT_READY
 from fencepost.traces.client_judge.judge import is_recording
-from fencepost.traces.events import CLASSIC, MAX_LOOKAHEAD, Event, Header, Kind, Lookahead, PairedEvent, collect_rarely
+from fencepost.traces.events import MAX_LOOKAHEAD, Event, Header, Kind, Lookahead, PairedEvent, collect_rarely
 from fencepost.traces.files.jsonl import decode_header
 from fencepost.traces.files.trace_files import EventDecoder
-from fencepost.traces.history.recordings import recording_parts
+from fencepost.traces.history.builder import MemberSpan, TimelineRebalance, TraceObserver
+from fencepost.traces.history.recorder import NoHistory, make_recorder
 from fencepost.traces.judge.judge import Judge, UnknownProtocol
+from fencepost.traces.pipeline import story
 from fencepost.traces.pipeline.corpus import Corpus
-from fencepost.traces.pipeline.files import make_schema, to_record_batches
+from fencepost.traces.pipeline.files import Location, make_schema
 from fencepost.traces.pipeline.parallel import read_files
 from fencepost.traces.pipeline.rows import (
     LOOKUPS_SHARD,
@@ -41,7 +44,7 @@ from fencepost.traces.pipeline.rows import (
     bucket_of,
 )
 from fencepost.traces.pipeline.shard_plan import Shard, ShardRows
-from fencepost.traces.pipeline.tables import QUARANTINE, SCHEMAS, TRACES
+from fencepost.traces.pipeline.tables import QUARANTINE, SCHEMAS, TRACES, TableWriter
 from fencepost.traces.pipeline.trace_rows import Run, RunReader
 
 UNREADABLE = "unreadable"
@@ -53,17 +56,15 @@ NOT_READY = pa.array(sorted(map(int, COORDINATOR_NOT_READY)), pa.int32())
 MESSAGES = pa.array(["request", "response"])
 APIS = pa.array(sorted(UNRELATED_APIS))
 KINDS = pa.array(sorted(UNRELATED_KINDS))
-FINDINGS_PER_BATCH = 2_000
-"""Number of findings in a record batch."""
-FINDING_SCHEMA = make_schema(
-    "trace string, bucket int32, kind string, sequence int64, time int64, group string, value string"
-)
+REPORT_FOLDER = "report"
+"""The folder with the findings that a report is made of."""
+REPORT_SCHEMA = make_schema("trace string, bucket int32, sequence int64, time int64, group string, value string")
 ShardLine: TypeAlias = tuple[int, bytes, bool]
 """A line of a shard: its number in the trace, the line, and whether it belongs to no other shard."""
 
 
 class ShardJudge:
-    """The judge of one shard, and the states that it sees classic groups in. Raises `UnknownProtocol`.
+    """The judge of one shard, and the story of its groups while they are judged. Raises `UnknownProtocol`.
 
     A shard is a trace, or the groups of some buckets of a long trace with the events about all groups. Groups are
     independent of each other, so the verdict on a group does not depend on the other groups in its shard. Lookups
@@ -74,7 +75,9 @@ class ShardJudge:
     """
 
     def __init__(self, header: Header, owns_group: Callable[[str], bool] | None = None) -> None:
-        self.history = recording_parts().states()
+        self.story: list[tuple[str, TimelineRebalance | MemberSpan]] = []
+        """What was told since somebody took it."""
+        self.recorder = None if owns_group is owns_no_group else recorder_of(header, self.story)
         self.owns_group = owns_group
         self.own_events = 0
         """The number of events that were read and belong to no other shard."""
@@ -82,8 +85,21 @@ class ShardJudge:
             header,
             only=owns_group,
             is_shared_judged=owns_group in (None, owns_no_group),
-            on_advance=self.history.record_state if header.protocol == CLASSIC else None,
+            on_step=self.recorder.on_step if self.recorder is not None else None,
         )
+
+    def take_story(self) -> list[tuple[str, TimelineRebalance | MemberSpan]]:
+        """The rebalances and memberships that were told since the last call, with their groups."""
+        told = list(self.story)
+        self.story.clear()
+        return told
+
+
+def recorder_of(header: Header, told: list[tuple[str, TimelineRebalance | MemberSpan]]) -> TraceObserver | None:
+    """What tells the story of a trace; None for a protocol that has none."""
+    with suppress(NoHistory):
+        return make_recorder("", header, [], lambda *one: told.append(one))
+    return None
 
 
 def owns_no_group(group: str) -> bool:
@@ -118,18 +134,32 @@ class FoundInShard(NamedTuple):
     value: str
 
 
-ShardAnalysis: TypeAlias = Callable[[Shard, Header, ShardJudge, Iterator[PairedEvent]], Iterator[FoundInShard]]
+Found: TypeAlias = FoundInShard | story.TableRow
+ShardAnalysis: TypeAlias = Callable[[Shard, Header, ShardJudge, Iterator[PairedEvent]], Iterator[Found]]
 """Has the events of a shard judged, and says what came of it."""
 
 
-def make_judge(corpus: Corpus, analyze: ShardAnalysis) -> Callable[[Sequence[ShardRows]], Iterator[pa.RecordBatch]]:
-    """The function that makes findings, in the columns of `FINDING_SCHEMA`, of the shards of a part."""
+def place_of_found(table: str) -> tuple[str, pa.Schema]:
+    """Where the files are of a table of results, or of a kind of findings that a report is made of; and its columns."""
+    return (table, story.SCHEMAS[table]) if table in story.SCHEMAS else (f"{REPORT_FOLDER}/kind={table}", REPORT_SCHEMA)
+
+
+def make_judge(
+    corpus: Corpus, analyze: ShardAnalysis, folder: Location, job: str
+) -> Callable[[Sequence[ShardRows]], Mapping[str, int]]:
+    """The function that writes what is found in the shards of a part into new files below `folder`, whose names begin
+    with `job`; it returns these with their sizes in bytes."""
     buckets = corpus.buckets
 
-    def judge_part(part: Sequence[ShardRows]) -> Iterator[pa.RecordBatch]:
-        found = (row for shard, lines in read_shards(part) for row in judge_shard(shard, buckets, lines, analyze))
-        with collect_rarely():
-            yield from to_record_batches(found, FINDING_SCHEMA, FINDINGS_PER_BATCH)
+    def judge_part(part: Sequence[ShardRows]) -> Mapping[str, int]:
+        with collect_rarely(), TableWriter(folder, job, place_of_found) as tables:
+            for shard, lines in read_shards(part):
+                for row in judge_shard(shard, buckets, lines, analyze):
+                    if isinstance(row, story.TableRow):
+                        tables.add_row(*row)
+                    else:
+                        tables.add_row(row.kind, (row.trace, row.bucket, *row[3:]))
+        return tables.files
 
     return judge_part
 
@@ -164,9 +194,7 @@ def run_lines(reader: RunReader, run: Run, shard: Shard, begins: int, before: in
         yield from zip(numbers.to_pylist(), mine["text"].to_pylist(), is_own(mine, shard).to_pylist(), strict=True)
 
 
-def judge_shard(
-    shard: Shard, buckets: int, lines: Iterable[ShardLine], analyze: ShardAnalysis
-) -> Iterator[FoundInShard]:
+def judge_shard(shard: Shard, buckets: int, lines: Iterable[ShardLine], analyze: ShardAnalysis) -> Iterator[Found]:
     """Yield the findings of one shard; `lines` are the header's and those of its events, in order."""
     stream = iter(lines)
     header = decode_header(next(stream)[1])

@@ -188,20 +188,6 @@ def write_frame(frame: DataFrame, folder: Location, table: str, by: str | None =
     check_written(folder, table, job, files)
 
 
-def write_parts(
-    spark: SparkSession,
-    parts: Sequence[Part],
-    make: Callable[[Part], Iterable[pa.RecordBatch]],
-    folder: Location,
-    table: str,
-    by: str | None = None,
-) -> None:
-    """As `write_frame`, with the rows that workers make of some parts, each in one task."""
-    job = uuid.uuid4().hex
-    written = run_parts(spark, parts, lambda part: write_batches(make(part), folder, table, job, by))
-    check_written(folder, table, job, {name: size for files in written for name, size in files.items()})
-
-
 def write_batches(
     batches: Iterable[pa.RecordBatch], folder: Location, table: str, job: str, by: str | None = None
 ) -> Mapping[str, int]:

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, Window, WindowSpec
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from fencepost.traces.pipeline.files import make_schema
@@ -41,11 +41,8 @@ GENERATION_SCHEMA = "trace string, group string, incarnation int64, generation i
 IDENTITY_COLUMNS = (*GENERATION_COLUMNS, "sequence", "error", "member_id", "instance", "leader")
 EXAMINED = "examined"
 """The name of the table with what the invariants look at."""
-FrameQuery: TypeAlias = Callable[[DataFrame], DataFrame]
-PERIOD = "member_id string, generation int, partitions array<string>, since long, until long, end string"
-"""The value of a finding of the kind `ownership`."""
-PARTITION_COLUMNS = ("trace", "group", "partition")
-GAP = "gap"
+OFFSETS = "offsets"
+MINUTE_MS = 60_000
 POLL_SHARES = "poll-shares"
 POLL_COLUMNS = ("trace", "connection", "member", "intact", "poll_counts")
 """What that query reads of the events."""
@@ -210,30 +207,56 @@ def find_longest_waits(events: pa.Table) -> list[Row]:
     return found
 
 
-def find_lag(events: pa.Table) -> list[Row]:
-    """The last committed offset, the end of the log and the lag of each partition; the last two are null if the trace
-    does not show the end."""
-    each = explode(events.select([*GROUP_COLUMNS, "time", "api", "offsets"]), "offsets", "row")
+def find_offsets(events: pa.Table) -> list[Row]:
+    """For each partition of a group and each minute in which it moved, the last committed offset, the end of the log
+    and the lag at the end of the minute; the last two are null as long as the trace does not show the end."""
+    each = explode(events.select([*GROUP_COLUMNS, "time", "at", "api", "offsets"]), "offsets", "row")
     if not each.num_rows:
         return []
     row = each["row"].combine_chunks()
     for name in ("topic", "partition", "offset"):
         each = each.append_column(name, row.field(name))
+    clock = pc.divide(each["at"].cast(pa.int64()), 1_000)
+    each = each.append_column("minute", pc.divide(pc.coalesce(clock, each["time"]), MINUTE_MS))
     tells_end = pc.is_in(each["api"], END_APIS)
-    place = ("trace", "topic", "partition")
-    ends = {
-        key_of(end, place): end["offset_max"]
-        for end in group_rows(each.filter(tells_end), place, [("offset", "max")]).to_pylist()
-    }
+    ends: dict[Key, list[Row]] = defaultdict(list)
+    for end in last_by_minute(each.filter(tells_end), ("trace", "topic", "partition"), "max"):
+        ends[end["trace"], end["topic"], end["partition"]].append({**end, "log_end": end["offset_max"]})
+    commits: dict[Key, list[Row]] = defaultdict(list)
     columns = (*GROUP_COLUMNS, "topic", "partition")
-    committed = each.filter(pc.invert(tells_end)).group_by(columns, use_threads=False)
-    found = []
-    for known in committed.aggregate([("offset", "last"), ("time", "max")]).to_pylist():
-        end = ends.get(key_of(known, place))
-        lag = None if end is None else max(0, end - known["offset_last"])
-        told = {"committed": known["offset_last"], "time": known["time_max"], "log_end": end, "lag": lag}
-        found.append({**{name: known[name] for name in columns}, **told})
-    return found
+    for commit in last_by_minute(each.filter(pc.invert(tells_end)), columns, "last"):
+        commits[key_of(commit, columns)].append({**commit, "committed": commit["offset_last"]})
+    return [
+        {**dict(zip(columns, key, strict=True)), **told}
+        for key, known in commits.items()
+        for told in follow_minutes(known, ends[key[0], key[2], key[3]])
+    ]
+
+
+def last_by_minute(offsets: pa.Table, columns: Sequence[str], which: str) -> list[Row]:
+    """Of each minute the last offset, or the highest, and when it was told."""
+    grouped = offsets.group_by([*columns, "minute"], use_threads=False)
+    rows: list[Row] = grouped.aggregate([("offset", which), ("time", "max"), ("at", "max")]).to_pylist()
+    return rows
+
+
+def follow_minutes(commits: Iterable[Row], ends: Iterable[Row]) -> Iterator[Row]:
+    """Yield a partition as it was at the end of each minute in which it moved, from its first commit on."""
+    minutes: dict[int, Row] = {}
+    for told in (*commits, *ends):
+        known = minutes.get(told["minute"], told)
+        later = max((known, told), key=lambda each: each["time_max"])
+        minutes[told["minute"]] = {**known, **told, "time_max": later["time_max"], "at_max": later["at_max"]}
+    committed = log_end = None
+    for minute in sorted(minutes):
+        told = minutes[minute]
+        committed = told.get("committed", committed)
+        log_end = max((each for each in (log_end, told.get("log_end")) if each is not None), default=None)
+        if committed is not None:
+            lag = None if log_end is None else max(0, log_end - committed)
+            is_last = minute == max(minutes)
+            offsets = {"committed": committed, "log_end": log_end, "lag": lag, "is_last": is_last}
+            yield {"at": told["at_max"], "time": told["time_max"], **offsets}
 
 
 def find_shared_claims(claims: pa.Table, columns: Sequence[str], id: str) -> list[Row]:
@@ -348,67 +371,21 @@ VIEWS: Mapping[str, Query] = {
         (is_poll,),
         find_longest_waits,
     ),
-    "lag": Query(
-        (*GROUP_COLUMNS, "time", "api", "offsets"),
+    OFFSETS: Query(
+        (*GROUP_COLUMNS, "time", "at", "api", "offsets"),
         make_schema(
-            "trace string, group string, topic string, partition int32, committed int64, time int64, log_end int64, "
-            "lag int64"
+            "trace string, at instant, time int64, group string, topic string, partition int32, committed int64, "
+            "log_end int64, lag int64, is_last bool"
         ),
         (tells_offsets,),
-        find_lag,
+        find_offsets,
     ),
 }
 """Queries for information."""
 QUERIES: Mapping[str, Query] = {**INVARIANTS, **VIEWS}
-
-
-def read_periods(findings: DataFrame) -> DataFrame:
-    """The periods of each partition, a row each, from the findings of the kind `ownership`."""
-    read = findings.select("trace", "group", "sequence", F.from_json("value", PERIOD).alias("period"))
-    return read.select(
-        "trace",
-        "group",
-        "sequence",
-        F.explode("period.partitions").alias("partition"),
-        *(F.col(f"period.{name}").alias(name) for name in ("member_id", "generation", "since", "until", "end")),
-    )
-
-
-def unowned_times(periods: DataFrame) -> DataFrame:
-    """For each partition of a group, how long nobody had it between its first owner and its last, and the longest time
-    at a stretch, in milliseconds."""
-    placed = periods.withColumn("before", F.max("until").over(earlier())).withColumn(
-        "end_before", F.max_by("end", "until").over(earlier())
-    )
-    idle = F.when(F.col("end_before") == GAP, 0).otherwise(F.greatest(F.lit(0), F.col("since") - F.col("before")))
-    return (
-        placed.withColumn("idle", F.coalesce(idle, F.lit(0)))
-        .groupBy(*PARTITION_COLUMNS)
-        .agg(
-            F.count("*").alias("periods"),
-            F.min("since").alias("since"),
-            F.max("until").alias("until"),
-            F.sum("idle").alias("unowned"),
-            F.max("idle").alias("longest"),
-            F.count_if(F.col("idle") > 0).alias("stretches"),
-        )
-    )
-
-
-def owned_twice(periods: DataFrame) -> DataFrame:
-    """The periods that begin while another member has the partition, with that member, and how many milliseconds both
-    have it."""
-    before = F.max_by(F.struct("member_id", "until"), "until").over(earlier())
-    both = F.least(F.col("until"), F.col("before.until")) - F.col("since")
-    found = periods.withColumn("before", before).where("before.member_id <> member_id AND before.until > since")
-    return found.select(
-        *PARTITION_COLUMNS,
-        "generation",
-        "sequence",
-        "member_id",
-        F.col("before.member_id").alias("other"),
-        both.alias("both"),
-    ).where("both > 0")
+PERIOD_VIEWS: Mapping[str, str] = {"unowned": "unowned", "owned-twice": "owned_twice"}
+"""The tables about the periods in which members had partitions, each with the view that makes it. A gap in a recording
+is in no period, and is nobody's fault: time behind one is not counted."""
 
 
 def poll_shares(events: DataFrame) -> DataFrame:
@@ -425,14 +402,3 @@ def poll_shares(events: DataFrame) -> DataFrame:
     )
     whole = F.sum("records").over(Window.partitionBy(*member))
     return counted.withColumn("share", F.when(whole > 0, F.col("records") / whole))
-
-
-def earlier() -> WindowSpec:
-    """The periods of the partition that begin before this one."""
-    placed = Window.partitionBy(*PARTITION_COLUMNS).orderBy("since", "sequence")
-    return placed.rowsBetween(Window.unboundedPreceding, -1)
-
-
-PERIOD_QUERIES: Mapping[str, FrameQuery] = {"unowned": unowned_times, "owned-twice": owned_twice}
-"""Queries about the periods in which members had partitions, which the judge finds in recordings. A gap in a recording
-is in no period, and is nobody's fault: time behind one is not counted."""

@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
+from fencepost.traces.pipeline import story
 from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.files import Location, open_parquet
-from fencepost.traces.pipeline.judge_corpus import FINDING_SCHEMA, NOT_READY, is_own, read_table
+from fencepost.traces.pipeline.judge_corpus import NOT_READY, is_own, read_table
 from fencepost.traces.pipeline.parallel import (
     StageProgress,
     as_pipeline_error,
@@ -34,7 +35,7 @@ from fencepost.traces.pipeline.queries import (
     END_APIS,
     EXAMINED,
     EXAMINED_SCHEMA,
-    PERIOD_QUERIES,
+    PERIOD_VIEWS,
     POLL_COLUMNS,
     POLL_SHARES,
     QUERIES,
@@ -43,22 +44,18 @@ from fencepost.traces.pipeline.queries import (
     are_of_kinds,
     count_examined,
     poll_shares,
-    read_periods,
 )
-from fencepost.traces.pipeline.results import FINDINGS_FOLDER
 from fencepost.traces.pipeline.rows import LOOKUPS_SHARD, WHOLE_TRACE
 from fencepost.traces.pipeline.shard_plan import Shard, ShardRows, divide_shards
 from fencepost.traces.pipeline.tables import EVENTS, SCHEMAS
 from fencepost.traces.pipeline.trace_rows import Run, RunReader
+from fencepost.traces.pipeline.views import make_spark_views, read_views
 
 JOINED_COLUMNS = ("group", "incarnation", "generation", "sequence", "of", "member_id", "leader", "kind", "api", "error")
 """What the incarnations of a recording are joined by."""
 PART_FACTOR = 1 << 32
 """Incarnations of part N are numbered from N times this on."""
 Row: TypeAlias = dict[str, Any]
-OWNERSHIP = "ownership"
-"""The kind of findings that say who had which partitions."""
-OWNERSHIP_SCHEMA = pa.schema([FINDING_SCHEMA.field(name) for name in ("trace", "group", "sequence", "value")])
 LONGEST_WAIT = "longest-wait"
 SHARD_COLUMNS = ("line", "bucket", "api", *JOINED_COLUMNS)
 """What is read of the events of a shard that is no whole trace in one file, whatever the query."""
@@ -335,9 +332,10 @@ def is_of(batch: pa.RecordBatch, shard: Shard) -> pa.Array:
 
 def further_queries(spark: SparkSession, corpus: Corpus, folder: Location) -> Iterator[tuple[str, DataFrame]]:
     """Yield the queries about members in recordings and about polls, if the corpus shows any, by name."""
-    findings = list(files_below(folder, f"{FINDINGS_FOLDER}/kind={OWNERSHIP}").values())
-    if findings:
-        periods = read_periods(read_files(spark, findings, OWNERSHIP_SCHEMA))
-        yield from ((name, query(periods)) for name, query in PERIOD_QUERIES.items())
+    periods = list(files_below(folder, story.OWNERSHIP).values())
+    if periods:
+        views = [view for view in read_views() if view.name in PERIOD_VIEWS.values()]
+        make_spark_views(spark, {story.OWNERSHIP: read_files(spark, periods, story.SCHEMAS[story.OWNERSHIP])}, views)
+        yield from ((name, spark.table(view)) for name, view in PERIOD_VIEWS.items())
     if any(open_parquet(file.location).metadata.num_rows for file in files_below(folder, LONGEST_WAIT).values()):
         yield POLL_SHARES, poll_shares(read_table(spark, corpus, EVENTS, POLL_COLUMNS))

@@ -19,7 +19,7 @@ from typing import Any, Generic, TypeVar
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from fencepost.traces.pipeline import PipelineError
+from fencepost.traces.pipeline import PipelineError, story
 from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.files import (
     Location,
@@ -35,6 +35,7 @@ from fencepost.traces.pipeline.files import (
     write_text,
 )
 from fencepost.traces.pipeline.judge_corpus import (
+    REPORT_FOLDER,
     FoundInShard,
     ShardAnalysis,
     make_judge,
@@ -44,14 +45,15 @@ from fencepost.traces.pipeline.parallel import (
     ROWS_PER_BATCH,
     StageProgress,
     as_pipeline_error,
+    check_written,
     core_count,
     files_below,
     job_progress,
     make_rows,
+    run_parts,
     write_frame,
-    write_parts,
 )
-from fencepost.traces.pipeline.queries import EXAMINED, PERIOD_QUERIES, POLL_SHARES, QUERIES
+from fencepost.traces.pipeline.queries import EXAMINED, PERIOD_VIEWS, POLL_SHARES, QUERIES
 from fencepost.traces.pipeline.shard_plan import ShardRows
 from fencepost.traces.pipeline.tables import QUARANTINE
 
@@ -61,8 +63,7 @@ PARTIAL = ".partial-"
 ABANDONED_SECONDS = 7 * 86_400
 """The age at which what killed processes left is removed."""
 Value = TypeVar("Value")
-FINDINGS_FOLDER = "findings"
-QUERY_TABLES = frozenset({*QUERIES, *PERIOD_QUERIES, POLL_SHARES, EXAMINED})
+QUERY_TABLES = frozenset({*QUERIES, *PERIOD_VIEWS, POLL_SHARES, EXAMINED, *story.SCHEMAS})
 ROW_SCHEMA = make_schema("trace string, bucket int32, kind string, value string")
 """What is folded of a row."""
 PARTS_PER_CORE = 2
@@ -134,6 +135,16 @@ def publish_run(place: str) -> Iterator[Location]:
             remove_file(each.name)
 
 
+def judged_folder(folder: Location) -> Location:
+    """The folder with the tables that a judge made; at a URI that of the newest run. Raises `PipelineError`."""
+    folder = resolve_location(folder)
+    try:
+        run = json.loads(read_text(join_location(folder, RESULTS_FILE))).get("run")
+    except FileNotFoundError:
+        raise PipelineError(f"{folder} has no tables yet: make them with fencepost pipeline judge") from None
+    return folder if run is None else join_location(folder, run)
+
+
 def run_of(file: str, place: str) -> str:
     """The first part of the path of a file below a place."""
     return name_below(file, place).partition("/")[0]
@@ -147,9 +158,14 @@ def judge_corpus(
     analyze: ShardAnalysis,
     progress: StageProgress,
 ) -> None:
-    """Judge the parts of a corpus, and write the findings into `folder` by kind. Raises `PipelineError`."""
+    """Judge the parts of a corpus, and write what is found into tables below `folder`. Raises `PipelineError`."""
+    job = uuid.uuid4().hex
     with as_pipeline_error(), job_progress(spark, len(parts), lambda done, total: progress(done, total, "judging")):
-        write_parts(spark, parts, make_judge(corpus, analyze), folder, FINDINGS_FOLDER, "kind")
+        written = run_parts(spark, parts, make_judge(corpus, analyze, folder, job))
+        files = {name: size for each in written for name, size in each.items()}
+        for table in (REPORT_FOLDER, *story.SCHEMAS):
+            mine = {name: size for name, size in files.items() if name.startswith(f"{table}/")}
+            check_written(folder, table, job, mine)
 
 
 def find_unreadable(spark: SparkSession, corpus: Corpus, folder: Location) -> None:
@@ -158,7 +174,7 @@ def find_unreadable(spark: SparkSession, corpus: Corpus, folder: Location) -> No
         return
     with as_pipeline_error():
         found = unreadable_files(spark, corpus)
-        write_frame(found, folder, FINDINGS_FOLDER, "kind")
+        write_frame(found, folder, REPORT_FOLDER, "kind")
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,13 +201,13 @@ class ResultFile:
         columns = None if is_query else [each for each in ROW_SCHEMA.names if each != "kind"]
         for batch in open_parquet(self.location).iter_batches(ROWS_PER_BATCH, columns=columns):
             for row in batch.to_pylist():
-                value = json.dumps(row) if is_query else row["value"]
+                value = json.dumps(row, default=str) if is_query else row["value"]
                 yield FoundInShard(row.get("trace", ""), row.get("bucket", 0), self.kind, None, None, None, value)
 
 
 def result_files(folder: Location, kinds: Iterable[str]) -> list[ResultFile]:
     """The files of results with rows of these kinds."""
-    folders = {kind: kind if kind in QUERY_TABLES else f"{FINDINGS_FOLDER}/kind={kind}" for kind in kinds}
+    folders = {kind: kind if kind in QUERY_TABLES else f"{REPORT_FOLDER}/kind={kind}" for kind in kinds}
     return [ResultFile(kind, *file) for kind, table in folders.items() for file in files_below(folder, table).values()]
 
 

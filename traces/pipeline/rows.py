@@ -7,6 +7,7 @@ request, so that queries need no join of the two.
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, BinaryIO, NamedTuple
 
 from fencepost.model.errors import COORDINATOR_NOT_READY
@@ -268,6 +269,10 @@ class Row(NamedTuple):
     double_assigned: list[str] | None = None
     offsets: list[tuple[str, int, int]] | None = None
     poll_counts: list[tuple[str, int, int]] | None = None
+    at: int | None = None
+    """In microseconds since 1970."""
+    library: str | None = None
+    library_version: str | None = None
     is_unrelated: bool = False
     """Whether the judge of a part of the trace learns nothing from it."""
 
@@ -321,6 +326,8 @@ class RowReader:
     """Number of the line with the event `continued`, which comes after these."""
     groups: dict[str, int] = field(default_factory=dict)
     """Number of events that concern only this group, for each group; 0 for one named only together with others."""
+    began: int | None = None
+    """In microseconds since 1970."""
     open_requests: dict[int, RequestContext] = field(default_factory=dict)
     topic_names: dict[str, str] = field(default_factory=dict)
     """Topic names by id."""
@@ -347,7 +354,7 @@ class RowReader:
             self.lines += bool(line.text)
             if isinstance(says, Header):
                 self.header, self.header_line, self.incarnations = says, line.text, Incarnations(says)
-                self.marked = says.protocol != CLASSIC
+                self.marked, self.began = says.protocol != CLASSIC, began_us(says)
                 self.is_later_part = recording_part_of(says)[1] > FIRST_PART
             elif isinstance(says, Event) and is_in_range(says):
                 row = self.event_row(line.number, line.text, says)
@@ -388,6 +395,7 @@ class RowReader:
             None,
             self.flawed is None,
             line,
+            at=None if self.began is None else self.began + event.time * 1_000,
         )
         if self.header is not None and self.header.protocol != CLASSIC:
             return common  # the columns for queries are those of classic groups
@@ -422,7 +430,9 @@ class RowReader:
         context = self.open_requests[event.sequence] = RequestContext(event.api, event.body, group, event.time)
         if group is None:
             context.is_unrelated = not groups and self.is_unrelated_request(event)
-            return common._replace(is_unrelated=context.is_unrelated)
+            told = (encodable_text(event.body.get(f"client_software_{each}")) for each in ("name", "version"))
+            library, version = told if event.api == "ApiVersions" else (None, None)
+            return common._replace(is_unrelated=context.is_unrelated, library=library, library_version=version)
         self.groups[group] += 1
         if self.incarnations is not None:
             context.incarnation = self.incarnations.on_request(event.api, event.body, group, event.time)
@@ -478,6 +488,15 @@ class RowReader:
                 found = found._replace(incarnation=request.incarnation)
             return found._replace(accepted=offsets is not None, offsets=offsets)
         return found
+
+
+def began_us(header: Header) -> int | None:
+    """When a trace began, in microseconds since 1970; None if its header does not tell."""
+    try:
+        began = datetime.fromisoformat(header.implementation.get("began", ""))
+    except ValueError:
+        return None
+    return round((began if began.tzinfo else began.replace(tzinfo=UTC)).timestamp() * 1_000) * 1_000
 
 
 def is_in_range(event: Event) -> bool:

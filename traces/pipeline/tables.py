@@ -1,7 +1,7 @@
 """The tables of a corpus: their schemas, the names of their files, and a writer of rows into files."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -24,7 +24,7 @@ SCHEMAS: Mapping[str, pa.Schema] = {
             ),
             ("offsets", OFFSETS),
             ("poll_counts", POLL_COUNTS),
-            *make_schema("date date32, bucket int32"),
+            *make_schema("at instant, library string, library_version string, date date32, bucket int32"),
         ]
     ),
     QUARANTINE: make_schema("trace string, line int64, lines int64, reason string, text binary"),
@@ -52,12 +52,20 @@ def table_of(name: str) -> str:
     return name.partition("/")[0].removeprefix(f"{TABLE_COLUMN}=")
 
 
-class TableWriter:
-    """Writes rows into new files of a corpus, one for each table. `files` are those that are complete, with their sizes
-    in bytes."""
+def place_in_corpus(table: str) -> tuple[str, pa.Schema]:
+    """Where the files of a table of a corpus are, and its columns."""
+    return f"{TABLE_COLUMN}={table}", SCHEMAS[table]
 
-    def __init__(self, folder: Location, writer: str) -> None:
+
+class TableWriter:
+    """Writes rows into new files, one for each table: those of a corpus, unless `place` says otherwise. `files` are
+    those that are complete, with their sizes in bytes."""
+
+    def __init__(
+        self, folder: Location, writer: str, place: Callable[[str], tuple[str, pa.Schema]] = place_in_corpus
+    ) -> None:
         self.writer = writer
+        self.place = place
         self.output = ParquetFiles(folder)
         self.names: dict[str, str] = {}
         self.rows: dict[str, list[tuple[Any, ...]]] = {}
@@ -82,8 +90,9 @@ class TableWriter:
     def flush(self, table: str) -> None:
         """Write the buffered rows of a table."""
         # The name of a file begins with the id of its writer.
-        name = self.names.setdefault(table, f"{TABLE_COLUMN}={table}/{self.writer}-{uuid.uuid4().hex}.parquet")
-        for batch in to_record_batches(self.rows.pop(table), SCHEMAS[table], ROW_GROUP_SIZE):
+        folder, schema = self.place(table)
+        name = self.names.setdefault(table, f"{folder}/{self.writer}-{uuid.uuid4().hex}.parquet")
+        for batch in to_record_batches(self.rows.pop(table), schema, ROW_GROUP_SIZE):
             self.output.add(name, batch)
         if table == EVENTS:
             self.text_bytes = 0

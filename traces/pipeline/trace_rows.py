@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from fencepost.traces.files.jsonl import decode_event
 from fencepost.traces.files.rotating_writer import is_next_part
 from fencepost.traces.pipeline import PipelineError
-from fencepost.traces.pipeline.corpus import Corpus
+from fencepost.traces.pipeline.corpus import Corpus, find_name
 from fencepost.traces.pipeline.files import open_parquet
 from fencepost.traces.pipeline.parallel import Spark, map_parallel
 from fencepost.traces.pipeline.tables import EVENTS, SCHEMAS, TRACES
@@ -198,15 +198,22 @@ def extract_trace(corpus: Corpus, finding: str, output: Path) -> int:
     return len(lines)
 
 
+def read_trace_files(corpus: Corpus) -> Iterator[tuple[TraceFile, bytes]]:
+    """Yield the trace files of a corpus, without their buckets, each with its header line."""
+    for name in corpus.files(TRACES):
+        for row in open_parquet(name).read(SCHEMAS[TRACES].names).to_pylist():
+            counts = (row["events"], row["lines"], row["flawed"], row["marked"])
+            yield TraceFile(row["trace"], *counts, {}, row["recording"], row["part"], row["continued"]), row["header"]
+
+
 def find_recording(corpus: Corpus, trace: str) -> tuple[RecordingFiles, bytes]:
     """The files of the trace that a file belongs to, and its header line. Raises `PipelineError`."""
     headers: dict[str, bytes] = {}
     files: list[TraceFile] = []
-    for name in corpus.files(TRACES):
-        for row in open_parquet(name).read(SCHEMAS[TRACES].names).to_pylist():
-            headers[row["trace"]] = row["header"]
-            counts = (row["events"], row["lines"], row["flawed"], row["marked"])
-            files.append(TraceFile(row["trace"], *counts, {}, row["recording"], row["part"], row["continued"]))
+    for file, header in read_trace_files(corpus):
+        headers[file.trace] = header
+        files.append(file)
+    trace = find_name(trace, headers)
     for recording in group_recordings(files):
         if any(each.trace == trace for each in recording):
             return recording, headers[recording[0].trace]

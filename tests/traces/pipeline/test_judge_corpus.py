@@ -1,6 +1,5 @@
 """The pipeline has the verdicts of the judge, however a trace is split, and queries find only violations."""
 
-import json
 import random
 import shutil
 from collections import Counter
@@ -13,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from fencepost.conformance.analysis.trace_report import judge_files
+from fencepost.conformance.analysis.trace_report import TraceReport, judge_files
 from fencepost.conformance.pipeline.overview import SUMMARY, overview_lines
 from fencepost.conformance.pipeline.shard_findings import shard_findings
 from fencepost.conformance.results import ExitCode
@@ -21,7 +20,9 @@ from fencepost.traces.events import Event, Header, Kind, Lookahead, Order, Paire
 from fencepost.traces.files.jsonl import decode_event
 from fencepost.traces.files.rotating_writer import RecordingReader
 from fencepost.traces.files.trace_files import write_trace
+from fencepost.traces.history.builder import TraceHistory
 from fencepost.traces.judge.judge import Judge
+from fencepost.traces.pipeline import story
 from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.ingest import ingest
 from fencepost.traces.pipeline.judge_corpus import FoundInShard, ShardJudge, pair_shard_operations, read_shards
@@ -36,7 +37,7 @@ from fencepost.traces.pipeline.rows import (
 from fencepost.traces.pipeline.shard_plan import Shard, plan_parts, shards_of
 from fencepost.traces.pipeline.tables import TRACES
 from fencepost.traces.pipeline.trace_rows import group_recordings
-from fencepost.traces.verdict import FieldDifference, TraceVerdict, Violation
+from fencepost.traces.verdict import TraceVerdict, Violation
 from tests.support.altered_traces import altered_trace, judge_alone, summarize_verdicts, write_in_parts
 from tests.support.corpus_tables import FETCH, CorpusResults, inputs_of, quiet
 from tests.support.shards import file_of, findings_in, is_in_shard, is_own
@@ -186,15 +187,21 @@ def paths_of(corpus: Corpus) -> list[Path]:
     return sorted(map(Path, names))
 
 
+def violations_in(results: CorpusResults) -> Iterator[Mapping[str, Any]]:
+    return (row for row in results.query_rows("findings") if row["kind"] == "violation")
+
+
+def row_of(violation: Violation) -> tuple[object, ...]:
+    requirements, allowed = ", ".join(violation.requirements) or None, " or ".join(violation.allowed)
+    return violation.sequence, violation.group or None, requirements, violation.api, violation.observed, allowed
+
+
 @pytest.mark.slow
 def test_violations_equal_those_of_the_judge(corpus: Corpus, corpus_results: CorpusResults) -> None:
-    found: dict[str, Counter[Violation]] = {}
-    for row in corpus_results.finding_values("violation"):
-        trace = row.pop("trace")
-        fields: dict[str, Any] = {key: tuple(each) if isinstance(each, list) else each for key, each in row.items()}
-        fields["differences"] = tuple(FieldDifference(**each) for each in row["differences"])
-        violation = Violation(**fields)
-        found.setdefault(trace, Counter())[violation] += 1
+    found: dict[str, Counter[tuple[object, ...]]] = {}
+    for row in violations_in(corpus_results):
+        columns = ("sequence", "group", "requirement", "api", "observed", "allowed")
+        found.setdefault(row["trace"], Counter())[tuple(row[name] for name in columns)] += 1
     flawed: list[Path] = []
     for path in paths_of(corpus):
         reader = RowReader(str(path))
@@ -202,11 +209,11 @@ def test_violations_equal_those_of_the_judge(corpus: Corpus, corpus_results: Cor
         if reader.flawed is not None:
             assert reader.header is not None
             verdict = Judge(reader.header).judge_events([decode_event(row.text) for row in rows])
-            assert Counter(verdict.violations) == found.pop(str(path), Counter())
+            assert Counter(map(row_of, verdict.violations)) == found.pop(str(path), Counter())
             flawed.append(path)
     assert len(flawed) == 1
     for path, header, events in RecordingReader(path for path in paths_of(corpus) if path not in flawed).traces():
-        assert Counter(Judge(header).judge_events(events).violations) == found.pop(str(path), Counter())
+        assert Counter(map(row_of, Judge(header).judge_events(events).violations)) == found.pop(str(path), Counter())
     assert not found
 
 
@@ -227,7 +234,7 @@ def test_the_report_is_the_one_of_fencepost_judge(corpus: Corpus, corpus_results
 
 
 def test_queries_find_only_violations_of_the_judge(corpus_results: CorpusResults) -> None:
-    violating = {(row["trace"], row["group"]) for row in corpus_results.finding_values("violation")}
+    violating = {(row["trace"], row["group"]) for row in violations_in(corpus_results)}
     found = {(row["trace"], row["group"]) for name in INVARIANTS for row in corpus_results.query_rows(name)}
     assert found <= violating
 
@@ -240,13 +247,15 @@ def test_a_folder_of_the_same_files_without_a_log_has_the_same_findings(
     plain = Corpus.open(tmp_path / "plain")
     find_unreadable(spark, plain, tmp_path / "out")
     judge_corpus(spark, plain, plan_parts(spark, plain), tmp_path / "out", shard_findings, quiet)
+    both = (CorpusResults(tmp_path / "out"), corpus_results)
     columns = ("trace", "sequence", "time", "group", "value")
-    for kind in ("violation", "unreadable", "state", "rebalance"):
-        mine, theirs = (
-            sorted((tuple(row[name] for name in columns) for row in each.findings(kind)), key=repr)
-            for each in (CorpusResults(tmp_path / "out"), corpus_results)
-        )
-        assert mine == theirs and mine
+    mine, theirs = (
+        sorted((list(map(row.get, columns)) for row in each.findings("unreadable")), key=repr) for each in both
+    )
+    assert mine == theirs and mine
+    for table in story.SCHEMAS:
+        mine, theirs = (sorted(repr(row) for row in each.query_rows(table)) for each in both)
+        assert mine == theirs and (mine or table == story.OWNERSHIP), table
 
 
 def test_lines_of_a_shard_are_together_and_in_order(spark: SparkSession, corpus: Corpus) -> None:
@@ -266,11 +275,22 @@ def test_lines_of_a_shard_are_together_and_in_order(spark: SparkSession, corpus:
         assert lines == [(1, False), *mine]
 
 
-def test_states_and_rebalances_are_findings(corpus_results: CorpusResults) -> None:
-    assert {json.loads(row["value"])["phase"] for row in corpus_results.findings("state")} >= {"Preparing", "Stable"}
-    rounds = list(corpus_results.finding_values("rebalance"))
-    assert rounds and all(row["ended"] >= row["began"] for row in rounds)
-    assert {row["phase"] for row in corpus_results.finding_values("stuck")} <= {"Preparing", "Completing"}
+def test_the_story_is_the_one_of_fencepost_report(corpus: Corpus, corpus_results: CorpusResults) -> None:
+    """However a trace is split: each rebalance, and who came and went."""
+    histories: list[TraceHistory] = []
+    report = TraceReport(1, lambda _: None, histories)
+    report.read_files(paths_of(corpus))
+    expected: Counter[tuple[object, ...]] = Counter()
+    for history in histories:
+        for timeline in history.groups:
+            assert timeline.rebalance_count == len(timeline.rebalances)
+            for each in timeline.rebalances:
+                told = (each.began, each.duration(history.duration), each.generation, each.cause.kind.value)
+                expected[history.path, timeline.group, *told, each.ended is not None] += 1
+    columns = ("trace", "group", "time", "ms", "generation", "cause", "is_over")
+    found = Counter(tuple(row[name] for name in columns) for row in corpus_results.query_rows(story.REBALANCES))
+    assert found == expected and found
+    assert any(row["went"] is None and row["why"] for row in corpus_results.query_rows(story.MEMBERSHIPS)), "no clock"
 
 
 def test_workers_fold_results_into_the_same_summary(spark: SparkSession, corpus_results: CorpusResults) -> None:

@@ -1,6 +1,5 @@
 """Each invariant query finds its violations, and nothing outside its scope."""
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order
@@ -18,13 +17,11 @@ from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.files import open_parquet
 from fencepost.traces.pipeline.judge_corpus import read_table
 from fencepost.traces.pipeline.queries import (
+    OFFSETS,
     POLL_COLUMNS,
     QUERIES,
     count_examined,
-    owned_twice,
     poll_shares,
-    read_periods,
-    unowned_times,
 )
 from fencepost.traces.pipeline.query_corpus import MAX_PART_EVENTS, join_parts, read_events
 from fencepost.traces.pipeline.rows import (
@@ -206,7 +203,8 @@ def test_what_the_invariants_look_at_is_counted(corpus: Corpus, split: int | Non
 
 @pytest.mark.parametrize("split", SPLITS)
 def test_lag_is_known_where_the_end_of_the_log_is(corpus: Corpus, split: int | None) -> None:
-    found = {Path(row["trace"]).stem: (row["committed"], row["lag"]) for row in query_here(corpus, "lag", split)}
+    rows = [row for row in query_here(corpus, OFFSETS, split) if row["is_last"]]
+    found = {Path(row["trace"]).stem: (row["committed"], row["lag"]) for row in rows}
     assert found["lag"] == (5, 4)
     assert found["lag unknown"] == (7, None)
 
@@ -215,56 +213,6 @@ def test_lag_is_known_where_the_end_of_the_log_is(corpus: Corpus, split: int | N
 def test_the_longest_wait_is_counted_in_polls(corpus: Corpus, split: int | None) -> None:
     (row,) = query_here(corpus, "longest-wait", split)
     assert (row["partition"], row["polls"]) == ("t/0", 3)
-
-
-def period(time: tuple[int, int], member: str = "m", end: str = "joined", partitions: Sequence[str] = ("t/0",)) -> str:
-    since, until = time
-    told = {"member_id": member, "generation": 1, "partitions": list(partitions), "since": since, "until": until}
-    return json.dumps({**told, "end": end})
-
-
-PERIODS: dict[str, list[str]] = {
-    "handed on": [period((0, 10)), period((15, 30), "n"), period((30, 40))],
-    "two partitions": [period((0, 10), partitions=("t/0", "t/1")), period((12, 20))],
-    "two owners": [period((0, 10)), period((7, 20), "n")],
-    "the same owner": [period((0, 10)), period((7, 20))],
-    "one within another": [period((0, 30)), period((5, 10)), period((35, 40))],
-    "a gap in the recording": [period((0, 10), end="gap"), period((50, 60), "n")],
-}
-
-
-@pytest.fixture(scope="module")
-def periods(spark: SparkSession) -> DataFrame:
-    """The findings of a trace for each case."""
-    rows = [(case, "g", number, value) for case, values in PERIODS.items() for number, value in enumerate(values)]
-    return read_periods(spark.createDataFrame(rows, "trace string, `group` string, sequence long, value string"))
-
-
-def test_how_long_partitions_have_no_owner(periods: DataFrame) -> None:
-    columns = ("trace", "partition", "periods", "since", "until", "unowned", "longest", "stretches")
-    assert sorted(tuple(row) for row in unowned_times(periods).select(*columns).collect()) == [
-        ("a gap in the recording", "t/0", 2, 0, 60, 0, 0, 0),
-        ("handed on", "t/0", 3, 0, 40, 5, 5, 1),
-        ("one within another", "t/0", 3, 0, 40, 5, 5, 1),
-        ("the same owner", "t/0", 2, 0, 20, 0, 0, 0),
-        ("two owners", "t/0", 2, 0, 20, 0, 0, 0),
-        ("two partitions", "t/0", 2, 0, 20, 2, 2, 1),
-        ("two partitions", "t/1", 1, 0, 10, 0, 0, 0),
-    ]
-
-
-def test_what_two_members_have_at_once(periods: DataFrame) -> None:
-    (row,) = owned_twice(periods).collect()
-    assert row.asDict() == {
-        "trace": "two owners",
-        "group": "g",
-        "partition": "t/0",
-        "generation": 1,
-        "sequence": 1,
-        "member_id": "n",
-        "other": "m",
-        "both": 3,
-    }
 
 
 def test_the_shares_of_partitions_in_what_polls_return(spark: SparkSession, corpus: Corpus) -> None:

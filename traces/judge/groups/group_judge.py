@@ -359,10 +359,12 @@ class GroupJudge:
     def repeat_step(self, operation: Operation) -> bool:
         """Take in a request that does what an earlier one did, with nothing else to be seen; whether it is one.
 
-        It moves no group to another phase or generation, so `on_advance` is not told.
+        It moves no group to another phase or generation, and no member, so neither `on_advance` nor `on_step` is told:
+        who wants to see every step has repetitions checked.
         """
         trace = self.trace
-        if self.stop_reason or trace.on_step is not None or self.silence.unanswered:
+        is_asked = trace.check_repetitions and trace.on_step is not None
+        if self.stop_reason or is_asked or self.silence.unanswered:
             return False
         before = self.search.configurations if trace.check_repetitions else []
         step = self.search.repeat_step(operation)
