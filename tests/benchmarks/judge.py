@@ -37,7 +37,7 @@ MAX_GROWTH_MIB = 8
 """How much the second half of a trace may add to the memory of the first."""
 
 
-async def busy_group(events: int) -> tuple[Header, tuple[Event, ...]]:
+async def busy_group(events: int, turns_between_commits: int = 3) -> tuple[Header, tuple[Event, ...]]:
     """Ten members that heartbeat and commit, and now and then rebalance."""
     settings = replace(BUNDLED_SETTINGS, max_group_size=2 * MEMBERS)
     target = InProcessTarget(settings)
@@ -55,9 +55,9 @@ async def busy_group(events: int) -> tuple[Header, tuple[Event, ...]]:
         for member in members:
             await stage.sleep(PAUSE_MS)
             await stage.heartbeat(member)
-            if turn % 3 == 0:
+            if turn % turns_between_commits == 0:
                 await stage.commit(member, {turn % 4: turn})
-        seen += MEMBERS * (4 if turn % 3 == 0 else 2)
+        seen += MEMBERS * (4 if turn % turns_between_commits == 0 else 2)
         turn += 1
         if turn % ROUNDS_BETWEEN_REBALANCES == 0:
             for call in [stage.join(member) for member in members]:
