@@ -10,8 +10,7 @@ import pytest
 from fencepost.traces.classic.folding import Folding
 from fencepost.traces.events import Event, Header, Lookahead
 from fencepost.traces.judge.judge import Judge
-from fencepost.traces.model_transitions import Transition
-from fencepost.traces.verdict import TraceVerdict
+from fencepost.traces.verdict import TraceVerdict, Transition
 from tests.support.calm_traces import altered_calm_trace, calm_trace
 
 SEEDS = 12
