@@ -16,7 +16,7 @@ from statistics import median
 from typing import Any
 
 from fencepost.adapters.virtual_clock import run_virtual
-from fencepost.traces.classic.folding import Folding
+from fencepost.traces.classic.folding import HeartbeatFolding
 from fencepost.traces.events import Lookahead
 from fencepost.traces.files.trace_files import open_trace, write_trace
 from fencepost.traces.judge.judge import Judge
@@ -45,7 +45,7 @@ def judge_file(path: Path, *, folds: bool) -> tuple[float, TraceVerdict]:
     judge = Judge(header)
     moments = Lookahead(events).pair_operations()
     if folds:
-        folding = Folding(judge)
+        folding = HeartbeatFolding(judge)
         for moment, is_folded in folding.fold(moments):
             if not is_folded:
                 judge.on_event(*moment)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from fencepost.traces.classic.folding import Folding
+from fencepost.traces.classic.folding import HeartbeatFolding
 from fencepost.traces.events import Event, Header, Lookahead
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.verdict import TraceVerdict, Transition
@@ -20,7 +20,7 @@ MAX_CONFIGURATIONS = 400
 def judge_folded(header: Header, events: Sequence[Event], width: int | None) -> tuple[TraceVerdict, int]:
     """The verdict on a trace that is folded, and how many events the judge has not seen."""
     judge, spared = Judge(header, None, width, max_configurations=MAX_CONFIGURATIONS), 0
-    folding = Folding(judge)
+    folding = HeartbeatFolding(judge)
     for moment, is_folded in folding.fold(Lookahead(events).pair_operations()):
         spared += is_folded
         if not is_folded:

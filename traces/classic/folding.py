@@ -48,7 +48,7 @@ class Sign:
 
 
 @dataclass(slots=True)
-class Run:
+class CalmSpell:
     """What a group does as far as it is read ahead."""
 
     session: int | None = None
@@ -62,11 +62,11 @@ class Run:
 
 
 @dataclass(slots=True)
-class Folding:
+class HeartbeatFolding:
     """Says which events of a trace its judge need not see, and counts them as if it had seen them."""
 
     judge: JudgedTrace
-    runs: dict[str, Run] = field(default_factory=dict)
+    runs: dict[str, CalmSpell] = field(default_factory=dict)
     signs: dict[int, Sign] = field(default_factory=dict)
     """By handle, the heartbeats that the judge has not come to."""
     folded: Counter[tuple[str, int]] = field(default_factory=Counter)
@@ -107,11 +107,11 @@ class Folding:
                 if type(session) is int:
                     run.session = session if run.session is None else min(session, run.session)
 
-    def run_of(self, group: str) -> Run:
+    def run_of(self, group: str) -> CalmSpell:
         """What a group does; what is known of groups is forgotten if there are very many."""
         if group not in self.runs and len(self.runs) >= MAX_GROUPS:
             self.runs.clear()
-        return self.runs.setdefault(group, Run())
+        return self.runs.setdefault(group, CalmSpell())
 
     def interrupt(self, lost: Operation | None) -> None:
         """Something has happened to a request, or to all groups."""
@@ -124,7 +124,7 @@ class Folding:
                 run.open.clear()
                 run.is_loaded = False
 
-    def add_sign(self, run: Run, group: str, operation: Operation) -> None:
+    def add_sign(self, run: CalmSpell, group: str, operation: Operation) -> None:
         """Take in a heartbeat: the one before it may be needless now."""
         body = operation.body
         sender = operation.member, body.get("member_id"), body.get("generation_id"), body.get("group_instance_id")
@@ -198,7 +198,7 @@ def error_of(response: Body | None) -> object:
     return None if response is None else response.get("error_code")
 
 
-def is_close(run: Run, kept: Operation, operation: Operation) -> bool:
+def is_close(run: CalmSpell, kept: Operation, operation: Operation) -> bool:
     """Whether no session ends from one heartbeat to another, whenever in between they were handled."""
     responded = operation.responded_at
     return run.session is not None and responded is not None and responded - kept.sent_at < SESSION_SHARE * run.session

@@ -13,7 +13,7 @@ from fencepost.traces.classic.attribution import build_violation
 from fencepost.traces.classic.belief import believe
 from fencepost.traces.classic.calm_group import CALM_APIS, transition_fields
 from fencepost.traces.classic.failover import LookupCheck, unusual_lookup_fields
-from fencepost.traces.classic.folding import Folding
+from fencepost.traces.classic.folding import HeartbeatFolding
 from fencepost.traces.classic.log_steps import LogStepCheck
 from fencepost.traces.classic.nondeterminism import GroupLifetimes, KnownTopics
 from fencepost.traces.classic.overdue import READING_APIS, STAYS, CleanupWatch
@@ -98,7 +98,7 @@ class ClassicProtocol(JudgedProtocol):
 
     def new_folding(self, judge: JudgedTrace) -> EventFolding | None:
         """What folds heartbeats of recordings; schedules of the kit are judged event by event."""
-        return Folding(judge) if "recorder" in self.header.implementation else None
+        return HeartbeatFolding(judge) if "recorder" in self.header.implementation else None
 
     def new_stepper(self, group: str, settings: Settings) -> ClassicStepper:
         """A stepper in a cluster with the topics known; names learned later count, too."""
