@@ -103,7 +103,7 @@ def draw_incident(docs: Path) -> str:
 
 def draw_seen_transitions(docs: Path) -> str:
     """The transitions that a run on the bundled coordinator took."""
-    file = docs / "registry" / "coordinators" / "fencepost-bundled" / "0.1.0" / "report.json"
+    (file,) = (docs / "registry" / "coordinators" / "fencepost-bundled").glob("*/report.json")
     coverage = from_json(file.read_text(encoding="utf-8")).coverage
     assert coverage is not None
     return draw_coverage(coverage)
