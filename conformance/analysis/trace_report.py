@@ -24,7 +24,7 @@ from fencepost.traces.files.trace_files import RequestFormError, TraceError, che
 from fencepost.traces.history.builder import TraceHistory, TraceObserver
 from fencepost.traces.history.recorder import NoHistory, make_recorder
 from fencepost.traces.history.recordings import MemberFollower, ShownViolation, recording_parts
-from fencepost.traces.judge.groups.judged_protocol import EventFolding, FoldedEvent, JudgedProtocol
+from fencepost.traces.judge.groups.judged_protocol import JudgedProtocol
 from fencepost.traces.judge.judge import Judge, UnknownProtocol
 from fencepost.traces.judge.minimize import is_annotation, minimize_trace
 from fencepost.traces.verdict import CheckResult, CheckStatus, TraceVerdict, violations_in
@@ -272,7 +272,6 @@ class TraceJudging:
     """The files of the trace that were read so far, if it can be read again."""
     later: Iterable[PairedEvent] = ()
     """The events that are still to be judged, if it cannot."""
-    folding: EventFolding | None = None
     recent_events: deque[Event] = field(default_factory=lambda: deque(maxlen=MAX_SHOWN_EVENTS))
     annotations: list[Event] = field(default_factory=list)
     """What the trace states of the time before it."""
@@ -287,21 +286,8 @@ class TraceJudging:
     member_violations: Counter[str] = field(default_factory=Counter)
     """How often they did, by requirement."""
 
-    def judge_events(self, moments: Iterable[PairedEvent]) -> Iterator[PairedEvent]:
-        """Judge the events of the trace, and yield each when it is judged. Raises as `judge_event`."""
-        self.folding = self.judge.protocol.new_folding(self.judge)
-        if self.folding is None:
-            folded: Iterator[FoldedEvent] = (FoldedEvent(moment, False) for moment in moments)
-        else:
-            folded = self.folding.fold(moments)
-        self.later = (each.moment for each in folded)
-        for moment, is_folded in folded:
-            self.judge_event(moment, is_folded=is_folded)
-            yield moment
-
-    def judge_event(self, moment: PairedEvent, *, is_folded: bool = False) -> None:
-        """Judge one event, unless it is folded. Raises `MalformedMessageError` if its body is not one that can be
-        judged."""
+    def judge_event(self, moment: PairedEvent) -> None:
+        """Judge one event. Raises `MalformedMessageError` if its body is not one that can be judged."""
         event = moment.event
         if event.kind is Kind.REQUEST:
             self.check_request(event)
@@ -314,8 +300,7 @@ class TraceJudging:
         if self.observer is not None:
             self.observer.before_event(moment, self.judge)
         try:
-            if not is_folded:
-                self.judge.on_event(event, moment.operation)
+            self.judge.on_event(event, moment.operation)
             self.judge_members(moment)
         except MALFORMED_ERRORS:
             self.check_messages()
@@ -362,8 +347,6 @@ class TraceJudging:
     def finish(self) -> TraceVerdict:
         """The verdict on the trace as far as it was read. Raises as `judge_event`."""
         try:
-            if self.folding is not None:
-                self.folding.settle()
             return self.judge.finish()
         except MALFORMED_ERRORS:
             self.check_messages()
@@ -514,10 +497,11 @@ class TraceReport:
             raise TraceError(str(path), 1, str(error)) from None
         self.take_protocol(path, header.protocol, judge.protocol.specification)
         moments = Lookahead(events).pair_operations()
-        judging, before = TraceJudging(path, judge, observer, files=files), self.events
+        judging, before = TraceJudging(path, judge, observer, files=files, later=moments), self.events
         judging.members = recording_parts().members(header, None) if is_recording(header) else None
         try:
-            for _ in judging.judge_events(moments):
+            for moment in moments:
+                judging.judge_event(moment)
                 judging.events += 1
                 self.events += 1
                 if self.events % PROGRESS_INTERVAL == 0:

@@ -26,14 +26,15 @@ FOUND_AT_THE_END = 1 << 62
 
 def shard_findings(shard: Shard, header: Header, judge: ShardJudge, moments: Iterator[PairedEvent]) -> Iterator[Found]:
     """Judge the events of a shard and yield its findings, and the story of its groups."""
-    judging = TraceJudging(Path(shard.trace), judge.judge, judge.recorder)
+    judging = TraceJudging(Path(shard.trace), judge.judge, judge.recorder, later=moments)
     parts = recording_parts()
     owners = parts.owners(judge.owns_group) if is_recording(header) else None
     judging.members = parts.members(header, judge.owns_group) if is_recording(header) else None
     rows, teller = FindingRows(shard), StoryTeller.of(shard.trace, header)
     times: dict[int, int] = {}
     try:
-        for moment in judging.judge_events(moments):
+        for moment in moments:
+            judging.judge_event(moment)
             for fault in judge.judge.found[len(times) :]:
                 times.setdefault(fault.sequence, moment.event.time)
             yield from (teller.tell(*told) for told in judge.take_story())

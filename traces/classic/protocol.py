@@ -13,7 +13,6 @@ from fencepost.traces.classic.attribution import build_violation
 from fencepost.traces.classic.belief import believe
 from fencepost.traces.classic.calm_group import CALM_APIS, transition_fields
 from fencepost.traces.classic.failover import LookupCheck, unusual_lookup_fields
-from fencepost.traces.classic.folding import HeartbeatFolding
 from fencepost.traces.classic.log_steps import LogStepCheck
 from fencepost.traces.classic.nondeterminism import GroupLifetimes, KnownTopics
 from fencepost.traces.classic.overdue import READING_APIS, STAYS, CleanupWatch
@@ -22,7 +21,7 @@ from fencepost.traces.classic.stepper import ClassicStepper, KnownProducers
 from fencepost.traces.events import Body, Event, Header, Operation, Order
 from fencepost.traces.judge.diagnosis.diagnosis import Belief, Diagnosis, errors_in
 from fencepost.traces.judge.groups.group_judge import SILENCE_GRACE_MS, GroupJudge, OperationRecord, TraceContext
-from fencepost.traces.judge.groups.judged_protocol import EventFolding, JudgedProtocol, JudgedTrace, TraceGap
+from fencepost.traces.judge.groups.judged_protocol import JudgedProtocol, TraceGap
 from fencepost.traces.judge.search.configuration import GroupOperation, Mismatch, Path
 from fencepost.traces.judge.search.search import Search
 from fencepost.traces.verdict import CheckResult, TransitionFields, Violation
@@ -95,10 +94,6 @@ class ClassicProtocol(JudgedProtocol):
             for request in found:
                 self.cleanups.observe(request.group, operation)
         return found
-
-    def new_folding(self, judge: JudgedTrace) -> EventFolding | None:
-        """What folds heartbeats of recordings; schedules of the kit are judged event by event."""
-        return HeartbeatFolding(judge) if "recorder" in self.header.implementation else None
 
     def new_stepper(self, group: str, settings: Settings) -> ClassicStepper:
         """A stepper in a cluster with the topics known; names learned later count, too."""

@@ -70,8 +70,6 @@ class OperationRecord:
     """The fields that are undecided for that reason; all if empty."""
     is_explained: bool = False
     """The response that came at the wrong time has an explanation otherwise."""
-    transition: TransitionFields | None = None
-    """That of the last step which explains it."""
 
     def add_rule(self, rule: str) -> None:
         """Remember a rule that explains the operation."""
@@ -374,8 +372,7 @@ class GroupJudge:
             return False
         if trace.check_repetitions:
             check_repetition(trace.protocol, self.search, before[0], operation, step)
-        record = trace.records.of(operation.handle)
-        record.rules, record.transition = rule_set(step.rule), step.transition
+        trace.records.of(operation.handle).rules = rule_set(step.rule)
         self.findings.rules[step.rule] += 1
         if step.transition is not None:
             self.findings.transitions[step.transition] += 1
@@ -494,8 +491,6 @@ class GroupJudge:
         transition = self.trace.protocol.transition_of(step)
         if transition is not None:
             self.findings.transitions[transition] += 1
-            if step.handle:
-                self.trace.records.of(step.handle).transition = transition
         if self.trace.on_step is not None:
             self.trace.on_step(self.group, step)
 

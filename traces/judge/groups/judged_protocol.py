@@ -2,18 +2,17 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, Protocol
 
 from fencepost.model.catalogue.specification import Specification
 from fencepost.model.settings import Settings
-from fencepost.traces.events import Body, Event, Header, Operation, PairedEvent
+from fencepost.traces.events import Body, Event, Header, Operation
 from fencepost.traces.judge.diagnosis.diagnosis import format_field, format_observed
 from fencepost.traces.judge.groups.group_judge import (
     GroupFindings,
     GroupJudge,
     GroupProtocol,
     OperationRecord,
-    OperationRecords,
     TraceContext,
 )
 from fencepost.traces.judge.search.configuration import GroupOperation, Mismatch, Path, Request, State
@@ -106,38 +105,6 @@ class TraceFollower(Protocol):
         ...
 
 
-# --- The interface of what spares the judge events that cannot change what it finds.
-
-
-class FoldedEvent(NamedTuple):
-    """An event, and whether the judge need not see it."""
-
-    moment: PairedEvent
-    is_folded: bool
-
-
-class JudgedTrace(Protocol):
-    """A trace while it is judged."""
-
-    groups: dict[str, GroupJudge | PartialGroup]
-    records: OperationRecords
-    events: int
-
-    def commit_histories(self) -> None:
-        """Settle what is left of the past of every group."""
-
-
-class EventFolding(Protocol):
-    """Says which events of a trace its judge need not see."""
-
-    def fold(self, moments: Iterable[PairedEvent]) -> Iterator[FoldedEvent]:
-        """Yield all events in order; whoever takes one hands it to the judge at once, unless it is folded."""
-        ...
-
-    def settle(self) -> None:
-        """Have the judge count what it has not seen, once the trace is over."""
-
-
 class JudgedProtocol(GroupProtocol, Protocol):
     """Reads one trace for its judge, and learns from it what concerns no single group.
 
@@ -163,10 +130,6 @@ class JudgedProtocol(GroupProtocol, Protocol):
     def new_stepper(self, group: str, settings: Settings) -> Stepper:
         """A stepper for a group of which nothing was seen yet."""
         return self.stepper(group, self.header.order, self.header.grace)
-
-    def new_folding(self, judge: JudgedTrace) -> EventFolding | None:
-        """What spares the judge of the trace events; None if it has to see all."""
-        return None
 
     def new_follower(self) -> TraceFollower | None:
         """What follows the whole trace by itself; None for a protocol whose groups are searched for explanations."""
