@@ -268,6 +268,8 @@ class TraceJudging:
     observer: TraceObserver | None = None
     minimized: int = 0
     events: int = 0
+    numbers: int = 0
+    """How many numbers events have up to the last one, those that none has included."""
     files: Sequence[Path] = ()
     """The files of the trace that were read so far, if it can be read again."""
     later: Iterable[PairedEvent] = ()
@@ -289,6 +291,7 @@ class TraceJudging:
     def judge_event(self, moment: PairedEvent) -> None:
         """Judge one event. Raises `MalformedMessageError` if its body is not one that can be judged."""
         event = moment.event
+        self.events, self.numbers = self.events + 1, event.sequence + 1
         if event.kind is Kind.REQUEST:
             self.check_request(event)
         if event.kind in SHOWN_KINDS:
@@ -343,6 +346,13 @@ class TraceJudging:
         else:  # what comes through a pipe cannot be read twice
             events = chain(self.recent_events, (moment.event for moment in self.later))
         check_wire_format(str(self.path), events, self.judge.protocol)
+
+    def implementation(self) -> dict[str, str]:
+        """What the trace says of the implementation, and of a recording how many numbers no event has: lines may be
+        missing, for recorders skip none."""
+        header, skipped = self.judge.header, self.numbers - self.events
+        told = {"skipped": f"{skipped} numbers of events"} if skipped > 0 and is_recording(header) else {}
+        return {**header.implementation, **told}
 
     def finish(self) -> TraceVerdict:
         """The verdict on the trace as far as it was read. Raises as `judge_event`."""
@@ -502,7 +512,6 @@ class TraceReport:
         try:
             for moment in moments:
                 judging.judge_event(moment)
-                judging.events += 1
                 self.events += 1
                 if self.events % PROGRESS_INTERVAL == 0:
                     self.report_progress(path)
@@ -542,7 +551,7 @@ class TraceReport:
                 judging.events,
                 judging.judge.protocol.specification.subject,
                 header.protocol,
-                summarize_trace(header, verdict),
+                summarize_trace(replace(header, implementation=judging.implementation()), verdict),
                 tuple(f"{judging.path}: {reason}" for reason in sorted(verdict.inconclusive)),
                 verdict.check_results,
                 tuple((violation.requirement, failure) for violation, failure in judging.failures(verdict)),

@@ -14,6 +14,7 @@ from fencepost.traces.client_judge.judge import is_recording
 from fencepost.traces.events import Header, PairedEvent
 from fencepost.traces.history.recordings import recording_parts
 from fencepost.traces.pipeline.judge_corpus import UNREADABLE, Found, FoundInShard, ShardJudge, unreadable_value
+from fencepost.traces.pipeline.rows import WHOLE_TRACE
 from fencepost.traces.pipeline.shard_plan import Shard
 from fencepost.traces.pipeline.story import StoryTeller
 from fencepost.traces.verdict import CheckStatus, TraceVerdict
@@ -112,10 +113,11 @@ class FindingRows:
                 words = {"requirement": mark.requirement, "status": mark.status.value, "note": mark.note}
                 value = {**words, "rank": number}
                 yield self.finding("check", value, sequence=mark.sequence)
+        is_whole = self.shard.bucket == WHOLE_TRACE and not self.shard.unread
         summary = {
             "subject": judging.judge.protocol.specification.subject,
             "source": header.source,
-            "implementation": dict(header.implementation),
+            "implementation": judging.implementation() if is_whole else dict(header.implementation),
             "violations": dict(count),
             "rules": dict(verdict.rules),
             "transitions": {str(each): times for each, times in verdict.transitions.items()},

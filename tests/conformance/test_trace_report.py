@@ -454,3 +454,12 @@ def test_several_processes_report_what_one_does(tmp_path: Path) -> None:
     assert replace(one, seconds=0, ended=None) == replace(several, seconds=0, ended=None)
     assert one.ended is not None and several.ended is not None and one.ended.reason == several.ended.reason
     assert told[0] == told[1] and len(told[0]) == 5 and one.failed_results()
+
+
+def test_holes_in_the_numbers_of_a_recording_are_told(tmp_path: Path) -> None:
+    """Recorders skip none: lines may be missing. Of other traces, which may be shrunk, nothing is said."""
+    events = [event for event in heartbeats(4) if event.sequence not in (2, 3)]
+    for implementation, told in (({"recorder": "r"}, "2 numbers of events"), ({}, None)):
+        path = tmp_path / f"{len(implementation)}.jsonl"
+        write_trace(path, replace(HEADER, implementation=implementation), events)
+        assert judge_files([path], lambda _: None).target.get("skipped") == told
