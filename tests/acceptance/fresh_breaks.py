@@ -13,6 +13,7 @@ import argparse
 import ast
 import json
 import os
+import pickle
 import random
 import subprocess
 import sys
@@ -200,10 +201,10 @@ def failed_tests(changed: Mapping[str, ast.Module], tests: Sequence[str]) -> tup
     """The first of the quick tests that fails."""
     ((module, tree),) = changed.items()
     command = (sys.executable, "-m", "pytest", "-q", "-x", "-n0", "-m", "not slow", "-p", "no:cacheprovider")
-    with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
-        file.write(ast.unparse(tree))
+    with tempfile.NamedTemporaryFile() as file:
+        pickle.dump(tree, file)
         file.flush()
-        environment = os.environ | {changed_module.MODULE: module, changed_module.SOURCE: file.name}
+        environment = os.environ | {changed_module.MODULE: module, changed_module.TREE: file.name}
         done = subprocess.run(
             (*command, "-p", changed_module.__name__, *tests), cwd=ROOT, env=environment, capture_output=True, text=True
         )

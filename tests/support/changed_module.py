@@ -1,33 +1,37 @@
-"""A plugin of pytest that gives a module another source: `pytest -p tests.support.changed_module`.
+"""A plugin of pytest that changes a module: `pytest -p tests.support.changed_module`.
 
-The environment names the module (FENCEPOST_CHANGED) and the file with its source (FENCEPOST_CHANGED_SOURCE). The module
-has to be imported after this one.
+The environment names the module (FENCEPOST_CHANGED) and the file with its pickled syntax tree (FENCEPOST_CHANGED_TREE),
+whose lines are those of the shipped file. The module has to be imported after this one.
 """
 
+import ast
 import os
+import pickle
 import sys
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 
-MODULE, SOURCE = "FENCEPOST_CHANGED", "FENCEPOST_CHANGED_SOURCE"
+MODULE, TREE = "FENCEPOST_CHANGED", "FENCEPOST_CHANGED_TREE"
 
 
 class ChangedLoader(SourceFileLoader):
-    """Loads the module as if its file had the other source."""
+    """Loads the module from the tree in place of its file."""
 
-    def get_data(self, path: str) -> bytes:
-        return Path(os.environ[SOURCE]).read_bytes()
+    tree: ast.Module
 
-    def path_stats(self, path: str) -> dict[str, float]:
-        """Raises `OSError`: no bytecode of it is kept."""
-        raise OSError
+    def get_code(self, fullname: str) -> CodeType:
+        """The code of the tree; no bytecode of it is kept."""
+        self.tree = pickle.loads(Path(os.environ[TREE]).read_bytes())
+        return compile(self.tree, self.path, "exec")
 
     def exec_module(self, module: ModuleType) -> None:
-        module.__dict__["__source__"] = self.get_data("").decode()  # a proof reads it
+        """Run it; a proof reads its source."""
+        self.get_code(module.__name__)
+        module.__dict__["__source__"] = ast.unparse(self.tree)
         super().exec_module(module)
 
 

@@ -373,13 +373,15 @@ def misses_sync(step: CoordinatorStep, timer: TimerExpiry) -> Truth:
     " a first JoinGroup's wait than its setting.",
 )
 def deadlines_are_bounded(step: CoordinatorStep) -> Truth:
-    """What is given whole (T20, T21) is given once. Of no timeout at all, 1 ms is left (STATIC-20). When the first of
-    those that leave in one request begins the phase, the others are members still."""
+    """What is given whole (T20, T21) is given once; T54 has how an initial delay uses it up. Of no timeout at all, 1 ms
+    is left (STATIC-20). When the first of those that leave in one request begins the phase, the others are members
+    still."""
     before, after, moment = step.before, step.after, step.moment
+    delay = moment.initial_rebalance_delay
     joins = or_(
         not_(and_(after.phase == Phase.PREPARING, after.join_armed)),
         and_(before.phase == Phase.PREPARING, before.join_armed, after.join_deadline == before.join_deadline),
-        and_(after.initial, not_(after.join_deadline > step.now + moment.initial_rebalance_delay)),
+        and_(after.initial, not_(after.join_deadline > step.now + delay), is_within_rest(step)),
         is_within_timeout(after, after.join_deadline, step.now),
         is_within_timeout(before, after.join_deadline, step.now),
     )
@@ -395,6 +397,15 @@ def is_within_timeout(group: Group, deadline: Time, now: Time) -> Truth:
     """Some member has the time until then."""
     some = (and_(is_member(slot), not_(deadline > now + slot.rebalance_timeout)) for slot in group.slots)
     return or_(not_(deadline > now + 1), *some)
+
+
+def is_within_rest(step: CoordinatorStep) -> Truth:
+    """The initial delay begins with what some member's timeout leaves beside it, and goes on within what is left."""
+    before, after, delay = step.before, step.after, step.moment.initial_rebalance_delay
+    goes_on = and_(before.phase == Phase.PREPARING, before.initial)
+    some = (and_(is_member(slot), not_(after.initial_left > slot.rebalance_timeout - delay)) for slot in after.slots)
+    begins = and_(not_(goes_on), or_(not_(after.initial_left > 0), *some))
+    return or_(begins, and_(goes_on, not_(after.join_deadline > step.now + before.initial_left)))
 
 
 def waits_its_time(step: CoordinatorStep, old: Slot, new: Slot) -> Truth:

@@ -41,7 +41,8 @@ def is_asked_for(step: CoordinatorStep, handle: Handle) -> Truth:
 
 @statement("T35", "A member is awaited by the sync timer from the beginning of a generation until its SyncGroup.")
 def members_are_awaited_once(step: CoordinatorStep) -> Truth:
-    """Who has synced is not removed. A replacement is not awaited."""
+    """Who has synced is not removed, and nobody waits for ever for who has not. A replacement is not awaited."""
+    timed = implies(is_awaited_in_time(step.before), is_awaited_in_time(step.after))
     begins = step.after.generation != step.before.generation
     other = or_(begins, not_(is_generation_active(step.after)))
     not_again = all_(
@@ -49,12 +50,18 @@ def members_are_awaited_once(step: CoordinatorStep) -> Truth:
         for old, new in zip(step.before.slots, step.after.slots, strict=False)
     )
     if not isinstance(step.input, SyncRequest):
-        return not_again
+        return and_(timed, not_again)
     request, refused = step.input, is_refused_with_error(step, step.input.handle)
     synced = all_(
         implies(and_(is_member(slot), slot.id == request.member), not_(slot.unsynced)) for slot in step.after.slots
     )
-    return and_(not_again, or_(refused, synced))
+    return and_(timed, not_again, or_(refused, synced))
+
+
+def is_awaited_in_time(group: Group) -> Truth:
+    """While a SyncGroup is missing, the sync timer runs."""
+    missing = any_(and_(is_member(slot), slot.unsynced) for slot in group.slots)
+    return implies(and_(is_generation_active(group), missing), group.sync_armed)
 
 
 def is_refused_with_error(step: CoordinatorStep, handle: Handle) -> Truth:

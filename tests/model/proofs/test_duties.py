@@ -141,6 +141,27 @@ IDLE: dict[str, tuple[Callable[..., Any], str, str, str, str]] = {
         "heartbeat",
         "T57",
     ),
+    "the first SyncGroup stops the sync timer": (
+        join_phase.update_sync_timer,
+        "sync_armed=group.sync_armed and waiting",
+        "sync_armed=False",
+        "sync",
+        "T35",
+    ),
+    "the initial delay goes on beyond the rebalance timeout": (
+        timers.expire_join,
+        "context.initial_rebalance_delay if context.initial_rebalance_delay < left else left",
+        "context.initial_rebalance_delay",
+        "expire-join",
+        "T56",
+    ),
+    "the initial delay begins with more than the rebalance timeout": (
+        join_phase.prepare_rebalance,
+        "initial_left=left,",
+        "initial_left=left + 5_000,",
+        "join",
+        "T56",
+    ),
     "a LeaveGroup takes the first member with it": (
         membership.remove_entry,
         "return error, False, (group, ())\n    return Error.NONE, True, remove_member(group, index)",
