@@ -221,6 +221,8 @@ def kind_of(path: Path) -> SourceKind:
         return SourceKind.PAGE
     if has_trace_header(text):
         return SourceKind.TRACE
+    if is_report(head):  # whatever lines of logs it quotes
+        return SourceKind.REPORT
     other = describe_log_or_capture(head, path)
     damaged = DAMAGED.get(path.suffix)  # reading it says what is wrong with it
     if damaged is not None and not other:

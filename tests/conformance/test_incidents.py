@@ -279,6 +279,7 @@ def test_sources_are_told_apart_by_their_content(log_trace: Path, tmp_path: Path
             (gzip.compress(log_trace.read_bytes()), SourceKind.TRACE),
             (to_json(KEPT).encode(), SourceKind.REPORT),
             (b"\xef\xbb\xbf" + json.dumps(json.loads(to_json(KEPT))).encode(), SourceKind.REPORT),
+            (to_json(replace(KEPT, target={"name": "kafkajs"})).encode(), SourceKind.REPORT),
             (to_html(KEPT).encode(), SourceKind.PAGE),
         ]
     ):
