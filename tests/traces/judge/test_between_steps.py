@@ -29,7 +29,7 @@ from fencepost.model.classic.messages import Heartbeat, JoinGroup, LeaveGroup, R
 from fencepost.model.frozen import evolve
 from fencepost.model.groups.protocol import Cluster
 from fencepost.model.settings import Settings
-from fencepost.traces.classic import stepping
+from fencepost.traces.classic import calm_group, stepping
 from fencepost.traces.classic.stepping import is_commutative
 from fencepost.traces.events import Order
 from tests.support.edits import mutant
@@ -246,3 +246,24 @@ def test_a_judge_that_never_ends_a_session_earlier_is_found() -> None:
         stepping.extend_deadline, "0 < high(before) - high(deadline) <= slack", "0 < high(before) - high(deadline)"
     ):
         assert not shortened_session(2 * SESSION).verdict().violations
+
+
+# --- A request repeats what was learned of another one only if it says the same.
+
+
+def heartbeats_of_two_instances() -> OneMemberTrace:
+    """A member's Heartbeats, and one that names an instance which the group does not have, all answered NONE."""
+    tape = OneMemberTrace(Order.TOTAL).form_stable_group()
+    for number in range(5):
+        body = {"generation_id": 1, "member_id": "a"} | ({"group_instance_id": "other"} if number == 4 else {})
+        tape.exchange(100 + number, "Heartbeat", body, {"error_code": 0}, 3)
+    return tape
+
+
+def test_a_heartbeat_that_names_an_instance_is_no_repetition() -> None:
+    assert len(heartbeats_of_two_instances().verdict().violations) == 1
+
+
+def test_a_judge_that_repeats_a_heartbeat_whatever_else_it_says_is_found() -> None:
+    with mutant(calm_group.learn_step, "None if isinstance(asked, OffsetCommit) else operation.body", "None"):
+        assert not heartbeats_of_two_instances().verdict().violations
