@@ -44,6 +44,8 @@ from tests.support import changed_module
 
 FILE = Path(__file__).parent / "results" / "fresh_breaks.json"
 COUNT, REFUTED_PERCENT = 60, 92
+LONGEST_S = 900
+"""Seconds for the tests of a part, which take one minute."""
 SIZES = (ProofSize(slots=2, partitions=1, protocols=2), ProofSize(slots=3, partitions=1, protocols=2))
 """What is refuted in the first is refuted in the default size too; a JoinGroup without an id finds two members in the
 second."""
@@ -205,9 +207,13 @@ def failed_tests(changed: Mapping[str, ast.Module], tests: Sequence[str]) -> tup
         pickle.dump(tree, file)
         file.flush()
         environment = os.environ | {changed_module.MODULE: module, changed_module.TREE: file.name}
-        done = subprocess.run(
-            (*command, "-p", changed_module.__name__, *tests), cwd=ROOT, env=environment, capture_output=True, text=True
-        )
+        arguments = (*command, "-p", changed_module.__name__, *tests)
+        try:
+            done = subprocess.run(
+                arguments, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=LONGEST_S
+            )
+        except subprocess.TimeoutExpired:
+            return ("the tests do not end",)
     if done.returncode == 0:
         return ()
     lines = (line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR")))
