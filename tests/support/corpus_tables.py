@@ -1,6 +1,5 @@
 """Corpora in tests: an ingest without Spark, the rows of tables, and an exception that stands for a killed writer."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,11 +80,6 @@ class CorpusResults:
             for batch in open_parquet(file.location).iter_batches(columns=[each for each in columns if each != "kind"]):
                 for row in batch.to_pylist():
                     yield {**row, "kind": kind}
-
-    def finding_values(self, kind: str) -> Iterator[dict[str, Any]]:
-        """Yield the decoded values of the findings of one kind, each with its trace."""
-        for row in self.findings(kind, ("trace", "value")):
-            yield {**json.loads(row["value"]), "trace": row["trace"]}
 
     def examined_counts(self) -> dict[str, int]:
         """The number of responses that each invariant looked at, by its name, and of assignments that name no partition

@@ -17,7 +17,7 @@ from fencepost.conformance.cli.options import location
 from fencepost.conformance.pipeline.campaign import check_same_campaign
 from fencepost.conformance.plan import Plan
 from fencepost.traces.files.trace_files import write_trace
-from fencepost.traces.pipeline import PipelineError
+from fencepost.traces.pipeline import PipelineError, story
 from fencepost.traces.pipeline import corpus as corpus_module
 from fencepost.traces.pipeline.corpus import Corpus, CorpusWriter, compact, forget
 from fencepost.traces.pipeline.files import find_files, open_input, open_parquet, open_parquet_output, resolve_location
@@ -267,7 +267,7 @@ def test_commands_do_the_same_as_in_a_folder(bucket: str, tmp_path: Path, capsys
         output = capsys.readouterr().out
         found = json.loads(report.read_text())
         results = CorpusResults(resolve_location(output.splitlines()[-1].partition("The tables are in ")[2]))
-        rows = sorted(repr(sorted(row.items())) for kind in ("violation", "state") for row in results.findings(kind))
+        rows = sorted(repr(sorted(row.items())) for table in story.SCHEMAS for row in results.query_rows(table))
         lines = [line for line in output.splitlines() if "examined" in line]
         parts = ("requirements", "causes", "undecided", "rules")
         told.append({**{part: found[part] for part in parts}, "rows": rows, "lines": lines})
