@@ -17,7 +17,7 @@ from fencepost.model.frozen import evolve
 from fencepost.traces.classic.client import client
 from fencepost.traces.classic.client.client import MONITORS, ClassicClient
 from fencepost.traces.classic.client.plans import Plans
-from fencepost.traces.classic.client.standings import NOBODY, Standing
+from fencepost.traces.classic.client.standings import NOBODY, step_on
 from fencepost.traces.client_judge.judge import judge_client
 from fencepost.traces.client_judge.monitors import Seen
 from fencepost.traces.events import Event, Header, Kind, Operation
@@ -100,7 +100,7 @@ def test_a_fault_of_the_member_is_none_of_the_judge() -> None:
     member = evolve(NOBODY, id=sent.body["member_id"], generation=sent.body["generation_id"])
     with Patch() as patch:
         replace_function(patch, lose_membership, lambda kept: kept)
-        step = Standing(member).reads(sent, told)
+        step = step_on(member, sent, told)
     assert (step.rule, step.member.id) == ("member.unknown-member", None)
 
 

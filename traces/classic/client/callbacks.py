@@ -177,8 +177,7 @@ class Callbacks:
         observed = describe_partitions(partitions)
         if not application.assignments:
             title, expected = "assigned is called again", "once for each completed rebalance"
-            is_late = view.exchange is not None and view.exchange.is_unapplied
-            yield check(False, "MEMBER-30" if is_late else "CALLBACK-09", event, title, expected, observed)
+            yield check(False, "MEMBER-30" if view.is_unapplied else "CALLBACK-09", event, title, expected, observed)
             return
         latest, is_fitting = application.applied_by(partitions, view.is_cooperative)
         if view.is_cooperative:
@@ -376,7 +375,7 @@ def judge_ending_callback(view: ClientView, event: Event) -> Findings:
     """Unsubscribing and closing: a stable member revokes, one whose generation is over has lost its partitions."""
     application, standings, partitions = view.application, view.knowledge.standings, partitions_in(event)
     is_stable = all(each.is_stable for each in standings)
-    is_stable &= view.rebalance_told is None and view.exchange_outstanding() is None and not view.may_have_left
+    is_stable &= view.rebalance_told is None and view.exchange_outstanding() is None
     is_stable &= not view.is_unheard(event.time, view.knowledge.grace)
     # It may have closed its connection, and have waited for JoinGroup until then.
     is_stable &= view.coordinator_lost is None or view.coordinator_lost < application.began
@@ -401,4 +400,4 @@ def is_unstable(view: ClientView, time: int) -> bool:
     waiting = view.exchange_outstanding()
     if waiting is None or waiting.handle > view.application.command_sequence or view.coordinator_lost is not None:
         return False
-    return time - waiting.sent_at < MIN_PATIENCE_MS and waiting.connection not in view.doubtful
+    return time - waiting.sent_at < MIN_PATIENCE_MS and not view.may_have_closed(waiting.connection)

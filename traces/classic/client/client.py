@@ -1,9 +1,9 @@
 """Follows one client of the classic protocol.
 
 Theory of operation. A trace shows what left the cluster, not what the client has read. So `ClientView`, the view,
-keeps the standings that the client may have: one after each piece of news that it may not have read yet (`Knowledge`).
-A request is allowed if one of them allows it, and leaves behind those that came before that one. A stable member that
-was told of nothing, and wants nothing, has no reason to join: whoever joins has read more (`standings_at_join`).
+keeps the set of standings that the client may be in (`standings`). A request is allowed if one of them sends it, and
+narrows the set. A stable member that was told of nothing, and wants nothing, has no reason to join: whoever joins has
+read more (`standings_at_join`).
 
 The view is folded from the events (`fold`, `news`), and judges nothing. What they mean is judged by monitors, which see
 the view and write nothing but their own state: each can be taken away, and the others say what they said before.

@@ -17,8 +17,8 @@ from fencepost.traces.classic.client.messages import (
     name_of_error,
     partitions_in,
 )
-from fencepost.traces.classic.client.news import ELSEWHERE
 from fencepost.traces.classic.client.refusals import is_fenced_in_background
+from fencepost.traces.classic.client.standings import ELSEWHERE
 from fencepost.traces.classic.client.view import (
     MIN_PATIENCE_MS,
     ClientView,
@@ -469,7 +469,7 @@ class Commits:
     def judge_generation_in_callback(self, view: ClientView, operation: Operation) -> Findings:
         """A commit of a listener arrives, or a part of one: before JoinGroup under the generation that is about to end,
         after SyncGroup under the new one."""
-        called, expected = view.application.in_callback, view.installed_generation
+        called, expected = view.application.in_callback, view.knowledge.latest.assigned_in
         if called is not None:
             self.of_callback.append(operation)
             title, sent = f"A commit in {called.api} is of another generation", generation_in(operation)

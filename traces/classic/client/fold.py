@@ -15,8 +15,8 @@ from fencepost.traces.classic.client.messages import (
     read_committed,
 )
 from fencepost.traces.classic.client.refusals import RETRIED, refusal_in
-from fencepost.traces.classic.client.standings import Standing
-from fencepost.traces.classic.client.view import EXCHANGE_APIS, SLOW_MS, ClientView, Debt, has_no_generation
+from fencepost.traces.classic.client.standings import EXCHANGE_APIS
+from fencepost.traces.classic.client.view import SLOW_MS, ClientView, Debt, has_no_generation
 from fencepost.traces.events import Event, Kind, Operation
 
 
@@ -41,7 +41,7 @@ def follow_application(view: ClientView, event: Event) -> None:
     if not application.is_driven:
         return
     if application.command is not None:
-        note_overdue_poll(view, event.time)
+        note_overdue_poll(view, event)
     if event.kind is Kind.CALLBACK or (event.kind is Kind.INTERNAL and event.api in ("command", "result")):
         takes = event.body.get("takes_ms", 0)
         view.slow_callback = (event.time, takes) if event.kind is Kind.CALLBACK and takes >= SLOW_MS else None
@@ -64,19 +64,16 @@ def take_callback(view: ClientView, event: Event) -> None:
     if view.is_by_hand(event.time):
         return
     if event.api == "lost" and partitions_in(event) and not application.is_ending:
-        first = next((each for each in view.knowledge.standings if has_no_generation(each)), None)
-        view.loss = view.loss if first is None else (first.sequence, event.time)
+        view.lost_at = event.time if any(map(has_no_generation, view.knowledge.standings)) else view.lost_at
     if application.calls_in_parts:
         application.take_part(event)
     elif event.api != "assigned":
         application.give_up(event)
     else:
-        is_known = view.is_installed_doubtful and view.knowledge.latest.member_id is not None  # the response has come
-        if application.assignments and is_known:
-            view.installed, _ = application.applied_by(partitions_in(event), view.is_cooperative)
-            view.is_installed_doubtful = False
-            if view.exchange is not None:
-                view.installed_generation = view.exchange.generation
+        if application.assignments:
+            applied, is_fitting = application.applied_by(partitions_in(event), view.is_cooperative)
+            if is_fitting:
+                view.knowledge = view.knowledge.narrow(lambda each: each.assignment == applied)
         application.take_assigned(event, view.is_cooperative)
 
 
@@ -96,11 +93,9 @@ def begin_command(view: ClientView, application: Application, event: Event) -> N
     """The application does something."""
     if application.idle_since is not None and view.join is not None:
         if view.stops_silently(event.time):
-            told = "its application did not poll"
-            standing = Standing(requirement="HBT-08", news=told, sequence=event.sequence, time=event.time)
-            view.leave_silently(standing)
+            view.leave("HBT-08", "its application did not poll", event)
         elif application.has_interval and application.unpolled_time(event.time) > view.earliest_timeout:
-            view.may_have_left = True
+            view.may_leave("its application did not poll", event)
     if event.body["do"] == "poll":
         application.last_unpolled = application.idle_time(event.time)
         application.poll_due = event.time + event.body["ms"] if "ms" in event.body else None
@@ -158,8 +153,7 @@ def end_membership(view: ClientView, application: Application, command: Mapping[
         application.has_ended, application.revoked = True, frozenset()
         if view.instance is not None or (application.began_without_coordinator and view.left is None):
             # It leaves without a request: it need not send one, or knows nobody to send it to.
-            told = "it unsubscribed"
-            view.leave_silently(Standing(is_certain=False, news=told, sequence=event.sequence, time=event.time))
+            view.leave("", "it unsubscribed", event)
             view.has_left_silently = True
         if application.manual_since is not None:
             application.manual_since, application.owned = None, frozenset()
@@ -177,11 +171,11 @@ def subscribe(view: ClientView, application: Application, command: Mapping[str, 
         view.owe(Debt("MEMBER-27", "JoinGroup", event.time, event.sequence, told))
 
 
-def note_overdue_poll(view: ClientView, time: int) -> None:
+def note_overdue_poll(view: ClientView, event: Event) -> None:
     """A client that is held up in a poll for as long as its poll interval may leave as one that is not polled."""
-    application = view.application
-    if application.has_interval and view.join is not None:
-        view.may_have_left |= application.overdue_time(time) > view.earliest_timeout
+    application, is_member = view.application, view.join is not None and not view.may_be_out
+    if application.has_interval and is_member and application.overdue_time(event.time) > view.earliest_timeout:
+        view.may_leave("its application did not poll", event)
 
 
 def begin_request(view: ClientView, operation: Operation, event: Event) -> None:
@@ -190,7 +184,7 @@ def begin_request(view: ClientView, operation: Operation, event: Event) -> None:
     if not application.is_driven or view.is_by_hand(event.time):
         return
     if operation.api == "JoinGroup":
-        note_overdue_poll(view, event.time)
+        note_overdue_poll(view, event)
         application.in_callback = application.committing_since = None
         application.kept = frozenset()
         if not view.is_ending and view.protocols and not view.is_cooperative and application.has_been_assigned:
@@ -198,7 +192,6 @@ def begin_request(view: ClientView, operation: Operation, event: Event) -> None:
                 application.owned = frozenset()  # whether it was told that is CALLBACK-11
             application.kept = application.owned
         application.revoked = frozenset()
-        application.has_ended = application.has_asked = False
         application.assignments.clear()
     elif operation.api == "OffsetCommit":
         has_reason = view.rebalance_told is not None or view.growth is not None or bool(view.debts)
@@ -211,6 +204,8 @@ def end_request(view: ClientView, operation: Operation, event: Event) -> None:
     application = view.application
     if not application.is_driven:
         return
+    if operation.api == "JoinGroup" and not view.is_by_hand(event.time):
+        application.has_ended = application.has_asked = False
     if operation.api == "JoinGroup" and application.wanted is not None:
         is_other = news.subscribed_topics(view) != application.wanted
         if not is_other or event.time - application.wanted_since > view.knowledge.grace:  # else it was made before
@@ -219,8 +214,7 @@ def end_request(view: ClientView, operation: Operation, event: Event) -> None:
         requirement, told = "HBT-08", "it left, since the application did not poll"
         if not application.has_interval:
             requirement, told = "", "it left by itself"
-        standing = Standing(requirement=requirement, news=told, sequence=event.sequence, time=event.time)
-        view.knowledge = view.knowledge.learn(standing).show(event.sequence)
+        view.leave(requirement, told, event)
 
 
 def end_response(view: ClientView, operation: Operation, event: Event) -> None:
@@ -277,7 +271,7 @@ def settle(view: ClientView, operation: Operation, event: Event) -> None:
     client has shown since that it was not held up. A process that was held up sends by its timers before it reads."""
     view.now = event.time
     if view.is_recorded:
-        news.begin_recorded_request(view, operation)
+        news.begin_recorded_request(view, operation, event)
     while len(view.sent_at) > 1 and view.sent_at[1] <= event.time - SETTLING_MS:
         view.sent_at.popleft()
     is_known = bool(view.sent_at) and view.sent_at[0] <= event.time - SETTLING_MS
@@ -287,16 +281,14 @@ def settle(view: ClientView, operation: Operation, event: Event) -> None:
         read_until = view.application.read_until(event.time, grace)
     view.awake_until = awake_until
     view.sent_at.append(event.time)
-    if operation.api == "JoinGroup":
-        view.read_until = read_until
-        if view.refused_on == event.connection:  # it has read that, and keeps the connection
-            view.doubtful.pop(event.connection, None)
-        view.refused_on = -1
     view.knowledge = view.knowledge.settle(read_until if operation.api == "JoinGroup" else awake_until)
 
 
 def take_request(view: ClientView, operation: Operation, event: Event, *, is_readable: bool) -> None:
-    """A request arrives."""
+    """A request arrives: its connection is open, or open again."""
+    waiting = view.exchange_outstanding()
+    given_up = waiting.handle if waiting is not None and waiting.connection == event.connection else 0
+    view.knowledge = view.knowledge.become(lambda each: each.reopen(event.connection, given_up))
     begin_request(view, operation, event)
     view.settle_debts(operation.api, event.sequence)
     if is_readable and operation.api in REQUESTS:
@@ -306,15 +298,13 @@ def take_request(view: ClientView, operation: Operation, event: Event, *, is_rea
     if operation.api in GROUP_APIS:
         view.coordinator_connection, view.coordinator_lost = operation.connection, None
     view.outstanding[operation.handle] = operation
-    if view.doubtful.get(event.connection, event.time) + view.knowledge.grace < event.time:
-        del view.doubtful[event.connection]  # it is still open, and in use
 
 
 def take_response(view: ClientView, operation: Operation, event: Event) -> None:
     """A response leaves the cluster."""
     view.outstanding.pop(operation.handle, None)
     if operation.api == "SyncGroup" and view.has_expired(event.time):
-        view.doubtful[event.connection] = event.time
+        view.may_close(event.connection)
     if operation.api in RESPONSES:
         RESPONSES[operation.api](view, operation, event)
     if operation.api == "Heartbeat":
@@ -327,11 +317,6 @@ def take_response(view: ClientView, operation: Operation, event: Event) -> None:
     end_response(view, operation, event)
     if view.is_recorded:
         news.end_recorded_response(view, operation)
-    if operation.api in EXCHANGE_APIS and event.connection not in view.doubtful:
-        view.last_exchange_news = event.sequence
-    if error_in(event) in news.ELSEWHERE and operation.api in GROUP_APIS:
-        view.doubtful[event.connection] = event.time
-        view.refused_on = event.connection if operation.api in EXCHANGE_APIS else view.refused_on
 
 
 def take_loss(view: ClientView, operation: Operation, event: Event) -> None:
@@ -344,8 +329,6 @@ def take_loss(view: ClientView, operation: Operation, event: Event) -> None:
     if operation.api in ("Heartbeat", "FindCoordinator") and view.last_sign is not None:
         view.last_sign = event.time  # nobody was there to get one
     news.learn_loss(view, operation, event)
-    if operation.api in EXCHANGE_APIS:
-        view.last_exchange_news = event.sequence
 
 
 def take_other(view: ClientView, event: Event, *, is_own: bool) -> None:
@@ -355,11 +338,9 @@ def take_other(view: ClientView, event: Event, *, is_own: bool) -> None:
     match event.kind, event.api:
         case Kind.FAULT, "hangup":
             view.hung_up.add(event.connection)
-            if view.exchange is not None:
-                view.exchange.is_excused = True
-            news.doubt_assignment(view, event)
+            view.knowledge = view.knowledge.also(lambda each: each.miss(event.connection))
         case Kind.FAULT, "doubled":
-            view.doubtful[event.connection] = event.time
+            view.may_close(event.connection)
             view.has_doubled = True
         case Kind.INTERNAL, "written":
             learn_written(view, event)

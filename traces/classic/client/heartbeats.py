@@ -68,7 +68,12 @@ class Heartbeats:
         """A cooperative member that kept everything in a rebalance does not ask for another one."""
         exchange = view.exchange
         has_kept_all = view.is_cooperative and view.rounds >= 2 and not view.given_up and view.rebalance_told is None
-        if exchange is not None and exchange.is_synced and event.time - exchange.time > RESTING_MS and has_kept_all:
+        if (
+            exchange is not None
+            and exchange.sync is not None
+            and event.time - exchange.time > RESTING_MS
+            and has_kept_all
+        ):
             yield build_pass("COOP-05", event.sequence)
 
     def judge_rhythm(self, view: ClientView, operation: Operation, event: Event) -> Findings:
@@ -183,7 +188,7 @@ class Heartbeats:
         if time - application.began <= view.knowledge.grace:  # it may have left before that
             idle = max(idle, application.last_unpolled, application.last_busy)
         # Without a connection, LeaveGroup waits for one, which is only made in a poll; heartbeats do not come then.
-        is_late = view.may_have_left and time - self.last > view.knowledge.grace
+        is_late = view.may_be_out and time - self.last > view.knowledge.grace
         if application.has_interval and idle > limit:
             yield build_pass("HBT-06", seen.event.sequence)
         elif application.has_interval and application.held_up_time(time) <= limit and not is_late:
@@ -246,7 +251,7 @@ def judge_clocks(view: ClientView, operation: Operation) -> Findings:
     """LeaveGroup or Heartbeat arrives: a JoinGroup that has just succeeded, after longer than a clock runs, has started
     that anew. A lookup says nothing: there are clients that look up the coordinator at any time."""
     exchange, clock = view.exchange, min(view.session_timeout, view.rebalance_timeout)
-    if exchange is None or exchange.is_excused or not clock or exchange.time - exchange.operation.sent_at <= clock:
+    if exchange is None or view.has_left or not clock or exchange.time - exchange.operation.sent_at <= clock:
         return
     since = operation.sent_at - exchange.time
     if operation.api != "Heartbeat" and since < view.knowledge.grace and not view.is_ending:

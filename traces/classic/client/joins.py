@@ -74,12 +74,13 @@ class Exchanges:
         if exchange is None:
             return
         yield from self.tell_unsynced(view, 0)
-        self.has_skipped_sync = not exchange.is_synced
-        if not (exchange.is_synced or exchange.is_excused or exchange.has_metadata or self.overlaps):
+        self.has_skipped_sync = exchange.sync is None
+        if view.owes_sync(standings_at_join(view, operation)) and not (exchange.has_metadata or self.overlaps):
             title, expected = "No SyncGroup after JoinGroup", f"SyncGroup of generation {exchange.generation}"
             requirement, sequence = requirement_of_sync(exchange), operation.handle - 1
             self.unsynced = build_violation(requirement, sequence, title, expected, "another JoinGroup")
-        shown = {"MEMBER-16": exchange.has_failed, "MEMBER-30": exchange.is_unapplied, "MEMBER-29": exchange.is_reset}
+        is_reset = exchange.is_dropped and not view.has_left
+        shown = {"MEMBER-16": exchange.has_failed, "MEMBER-30": view.is_unapplied, "MEMBER-29": is_reset}
         for requirement, is_shown in shown.items():
             if is_shown:
                 yield build_pass(requirement, operation.handle - 1)
@@ -93,10 +94,10 @@ class Exchanges:
         observed = f"SyncGroup of generation {body['generation_id']} as {describe_id(body['member_id'])}"
         if exchange is None:
             yield blame_request("MEMBER-07", operation, "SyncGroup without a JoinGroup", "JoinGroup first", observed)
-        elif exchange.is_synced and not exchange.has_failed and (self.overlaps or self.has_skipped_sync):
+        elif exchange.sync is not None and not exchange.has_failed and (self.overlaps or self.has_skipped_sync):
             what, self.unsynced = "two JoinGroups, and a SyncGroup for each", None
             yield blame_request("MEMBER-06", operation, SECOND_EXCHANGE, NO_OTHER_EXCHANGE, what)
-        elif exchange.is_synced:
+        elif exchange.sync is not None:
             requirement = "MEMBER-16" if exchange.has_failed else requirement_of_sync(exchange)
             yield blame_request(requirement, operation, "A second SyncGroup", "JoinGroup, or nothing", observed)
         else:
@@ -114,18 +115,24 @@ class Exchanges:
         exchange, waited = view.exchange, time - (view.exchange.time if view.exchange is not None else time)
         if exchange is None:
             return
-        if not (view.is_over or exchange.is_synced or exchange.is_excused) and waited > view.patience_for("SyncGroup"):
+        is_owed = view.owes_sync(view.knowledge.standings) and not view.is_over
+        if is_owed and waited > view.patience_for("SyncGroup"):
             requirement, expected = requirement_of_sync(exchange), f"SyncGroup of generation {exchange.generation}"
             title, observed = "No SyncGroup after JoinGroup", f"none for {waited} ms"
             yield build_violation(requirement, exchange.sequence, title, expected, observed)
-        if view.application.is_driven and exchange.is_late and waited > view.knowledge.grace:
+        if (
+            view.application.is_driven
+            and exchange.is_dropped
+            and exchange.sync is None
+            and waited > view.knowledge.grace
+        ):
             yield build_pass("MEMBER-29", exchange.sequence)
 
     @before("loss")
     def judge_loss(self, view: ClientView, seen: Seen) -> Findings:
         """The connection of a JoinGroup ends: the client has waited for longer than the rebalance timeout, or not."""
         operation, timeout = seen.request, view.rebalance_timeout
-        is_known = operation.connection in view.hung_up or operation.connection in view.doubtful
+        is_known = operation.connection in view.hung_up or view.may_have_closed(operation.connection)
         if operation.api == "JoinGroup" and not view.is_ending and not is_known:
             waited = seen.event.time - operation.sent_at
             title, expected = "JoinGroup is given up", f"more than {timeout} ms"
@@ -139,8 +146,8 @@ def requirement_of_sync(exchange: Exchange) -> str:
 
 def judge_first_sync(view: ClientView, operation: Operation, exchange: Exchange, observed: str) -> Findings:
     """The first SyncGroup after a JoinGroup has its membership, and brings a plan or none."""
-    if exchange.is_late or exchange.is_reset:
-        title = f"SyncGroup after the client has {'left' if exchange.is_late else 'lost its member id'}"
+    if exchange.is_dropped:
+        title = f"SyncGroup after the client has {'left' if view.has_left else 'lost its member id'}"
         yield blame_request("MEMBER-29", operation, title, "no SyncGroup", observed)
     if exchange.time - exchange.operation.sent_at > view.rebalance_timeout:
         yield build_pass("MEMBER-32", operation.handle - 1)
@@ -163,7 +170,7 @@ def judge_growth_of_follower(view: ClientView, seen: Seen) -> Findings:
     latest, exchange, growth = view.knowledge.latest, view.exchange, view.growth
     if growth is None or exchange is None or exchange.leads or not latest.is_stable:
         return
-    if latest.member_id is None or view.may_have_left or view.has_unread_subscription:
+    if view.may_be_out or view.has_unread_subscription:
         return  # there is another reason
     if growth.sequence < view.application.last_assigned:
         return  # it may have led the group when it read that
@@ -176,7 +183,7 @@ def judge_growth_of_follower(view: ClientView, seen: Seen) -> Findings:
 def judge_reason_to_join(view: ClientView, seen: Seen) -> Findings:
     """A cooperative member that kept everything, and was told nothing, does not join again (COOP-05)."""
     exchange, latest, application = view.exchange, view.knowledge.latest, view.application
-    if not view.is_cooperative or exchange is None or not exchange.is_synced or exchange.has_failed:
+    if not view.is_cooperative or exchange is None or exchange.sync is None or exchange.has_failed:
         return
     is_at_rest = latest.is_stable and not latest.requirement and not view.given_up
     is_asked = bool(view.debts) or view.rebalance_told is not None or view.growth is not None or view.is_ending
@@ -192,11 +199,8 @@ def judge_reason_to_join(view: ClientView, seen: Seen) -> Findings:
 def judge_member_id(view: ClientView, seen: Seen) -> Findings:
     """The member id is the one of a standing that the client may have."""
     operation, sent = seen.request, seen.request.body["member_id"]
-    _, standings = standings_at_join(view, operation)
-    if view.may_have_left and not sent:
-        return
-    latest = standings[-1]
-    if any(each.member_id in (None, sent) for each in standings):
+    standings, latest = standings_at_join(view, operation), view.knowledge.latest
+    if any(each.member_id == sent for each in standings):
         if latest.member_id == sent and latest.requirement:
             yield build_pass(latest.requirement, operation.handle - 1)
         return
@@ -306,16 +310,14 @@ def judge_claims(view: ClientView, seen: Seen) -> Findings:
     subscribed = read_subscriptions(operation)
     if subscribed.keys() < names:
         return
-    knowledge, standings = standings_at_join(view, operation)
-    subscription = next(iter(subscribed.values()))
+    subscription, sender = next(iter(subscribed.values())), operation.body["member_id"]
+    standings = standings_at_join(view, operation)
+    standings = tuple(each for each in standings if each.member_id == sender) or standings
     owned = frozenset(subscription.owned)
-    may_be_out = view.may_have_left or any(each.member_id is None for each in standings)
-    if may_be_out and not operation.body["member_id"]:
-        return
     observed = f"owned: {describe_partitions(owned)}"
     if installed is None:
         is_out = all(each.generation == NO_GENERATION for each in standings)  # else it may not have read that
-        if knowledge.former and is_out:
+        if view.rounds and is_out:
             title = "Partitions are declared as owned without a generation"
             yield check_request(view, not owned, "COOP-17", operation, title, "owned: nothing", observed)
         return
@@ -327,7 +329,7 @@ def judge_claims(view: ClientView, seen: Seen) -> Findings:
     yield check_request(view, owned <= installed, "WIRE-03", operation, title, expected, observed)
     metadata = operation.body["protocols"][0]["metadata"]
     if owned and int.from_bytes(metadata[:2], signed=True) >= FIRST_WITH_GENERATION:
-        title, told = "The generation of the owned partitions is too old", view.installed_generation
+        title, told = "The generation of the owned partitions is too old", view.knowledge.latest.assigned_in
         is_fresh, observed = subscription.generation >= told, f"{subscription.generation}"
         yield check_request(view, is_fresh, "COOP-08", operation, title, f"{told}", observed)
 
@@ -343,11 +345,11 @@ def judge_memory(view: ClientView, seen: Seen) -> Findings:
     if subscription.user_data and view.join is None and not view.is_recorded:
         title, observed = "The first subscription for sticky has an assignment", f"{len(subscription.user_data)} bytes"
         yield blame_request("STICKY-18", operation, title, "no user data", observed)
-    if installed is not None and view.installed_protocol == "sticky":
+    if installed is not None and view.knowledge.latest.assigned_by == "sticky":
         claim = decode_sticky_user_data(subscription.user_data)
         told = (frozenset(claim[0]), claim[1]) if claim is not None else (frozenset[TopicPartition](), NO_GENERATION)
         title = "The subscription for sticky has forgotten the last assignment"
-        expected = f"{describe_partitions(installed)} of generation {view.installed_generation}"
+        expected = f"{describe_partitions(installed)} of generation {view.knowledge.latest.assigned_in}"
         observed = f"{describe_partitions(told[0])} of generation {told[1]}"
-        is_right = told == (installed, view.installed_generation)
+        is_right = told == (installed, view.knowledge.latest.assigned_in)
         yield check_request(view, is_right, "STICKY-18", operation, title, expected, observed)

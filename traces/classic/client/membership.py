@@ -14,9 +14,8 @@ from fencepost.traces.classic.client.messages import (
     describe_partitions,
     generation_in,
 )
-from fencepost.traces.classic.client.news import RESETS
 from fencepost.traces.classic.client.standings import Standing
-from fencepost.traces.classic.client.view import MIN_PATIENCE_MS, ClientView, Debt, blame_request, check_request
+from fencepost.traces.classic.client.view import MIN_PATIENCE_MS, RESETS, ClientView, Debt, blame_request, check_request
 from fencepost.traces.client_judge.judge import build_violation
 from fencepost.traces.client_judge.monitors import (
     Finding,
@@ -67,7 +66,7 @@ def judge_commit(view: ClientView, seen: Seen) -> Findings:
         return
     yield build_pass("MCOMMIT-03", operation.handle - 1)
     committed = frozenset(partition for partition, _ in read_offsets(operation.body, view.topic_names))
-    allowed = view.knowledge.shown_by(operation).allowed_partitions() | standing.assignment | view.given_up
+    allowed = view.knowledge.allowed_partitions() | view.given_up
     observed = describe_partitions(committed)
     if any(topic in view.foreign_topics for topic, _ in committed):
         title, expected = "Commit of a topic that is not subscribed", "the assignment is not applied"
@@ -94,7 +93,9 @@ def judge_stale(view: ClientView, operation: Operation, stale: str, memberless: 
         current = next(each for each in reversed(knowledge.standings) if each.generation != NO_GENERATION)
         expected = f"generation {current.generation} as {describe_id(current.member_id)}"
         expected += f", or no {operation.api}" if current is not knowledge.latest else ""
-    title = f"{operation.api} of a membership that is over" if knowledge.had(*sent) else f"{operation.api} of nobody"
+    title = (
+        f"{operation.api} of a membership that is over" if sent in knowledge.former else f"{operation.api} of nobody"
+    )
     return blame_request(requirement, operation, title, expected, observed, knowledge.latest.news)
 
 

@@ -144,7 +144,12 @@ class Plans:
     def judge_plan(self, view: ClientView, seen: Seen) -> Findings:
         """The SyncGroup of a leader arrives: its plan has every member, and is one that the assignor allows."""
         operation, exchange = seen.request, view.exchange
-        if exchange is None or exchange.is_synced or not exchange.leads or not is_of_exchange(operation, exchange):
+        if (
+            exchange is None
+            or exchange.sync is not None
+            or not exchange.leads
+            or not is_of_exchange(operation, exchange)
+        ):
             return
         given = operation.body["assignments"]
         told = exchange.operation.response or {}

@@ -7,9 +7,16 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from fencepost.model.errors import Error, error_name
-from fencepost.traces.classic.client.messages import PASSING_ERRORS, error_in, generation_in, is_contradicting
-from fencepost.traces.classic.client.news import MAY_REJOIN, RESETS, is_of_another_plan
-from fencepost.traces.classic.client.view import EXCHANGE_APIS, ClientView, blame_request
+from fencepost.traces.classic.client.messages import (
+    NO_GENERATION,
+    PASSING_ERRORS,
+    error_in,
+    generation_in,
+    is_contradicting,
+)
+from fencepost.traces.classic.client.news import is_of_another_plan
+from fencepost.traces.classic.client.standings import EXCHANGE_APIS, MAY_REJOIN
+from fencepost.traces.classic.client.view import RESETS, ClientView, blame_request
 from fencepost.traces.client_judge.judge import build_violation
 from fencepost.traces.client_judge.monitors import Findings, Seen, after, at_end, before, build_pass
 from fencepost.traces.events import Event, Operation
@@ -124,10 +131,12 @@ class Refusals:
 def refusal_in(view: ClientView, operation: Operation, event: Event) -> str:
     """The requirement that the application is told of a response, "" if there is none."""
     api, error = operation.api, event.body.get("error_code", 0)
-    if event.connection in view.doubtful:
+    if view.may_have_closed(event.connection):
         return ""
     if error == Error.FENCED_INSTANCE_ID and view.instance is not None:
-        if api == "Heartbeat" and generation_in(operation) != view.knowledge.latest.generation:
+        if api == "Heartbeat" and (
+            view.knowledge.latest.sequence != event.sequence or generation_in(operation) == NO_GENERATION
+        ):
             return ""  # it is about a membership that is over
         return "HBT-10" if api == "Heartbeat" else "MEMBER-19" if api in EXCHANGE_APIS else ""
     if api == "OffsetCommit" and is_fenced_in_background(view, operation, event):

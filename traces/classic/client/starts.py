@@ -74,7 +74,7 @@ class Starts:
         if seen.event.body.get("error_code"):
             return
         had, assigned, former = self.assigned, view.installed or NO_PARTITIONS, self.generation
-        self.generation = view.installed_generation
+        self.generation = view.knowledge.latest.assigned_in
         self.assigned, self.fetched = assigned, NO_PARTITIONS
         if view.is_cooperative:
             self.starting = (self.starting | (assigned - had)) & assigned
@@ -137,7 +137,7 @@ class Starts:
             return
         if application.manual_since is not None:
             return  # they are those that it has assigned, whose commits have no generation (MCOMMIT-12)
-        if generation_in(operation) != view.installed_generation or not view.installed:
+        if generation_in(operation) != view.knowledge.latest.assigned_in or not view.installed:
             return
         known = self.committed.keys() | application.sought | application.kept | self.fetched
         covered = {partition for partition, _ in read_offsets(operation.body, view.topic_names)} & view.installed

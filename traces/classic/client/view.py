@@ -2,19 +2,18 @@
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fencepost.model.assignors.group import Subscription, TopicPartition
 from fencepost.traces.classic.client.application import Application
 from fencepost.traces.classic.client.messages import NO_GENERATION, fetched_partitions, generation_in
-from fencepost.traces.classic.client.standings import Knowledge, Standing
+from fencepost.traces.classic.client.standings import EXCHANGE_APIS, FENCED, Knowledge, Standing, Tidings
 from fencepost.traces.client_judge.judge import build_violation
 from fencepost.traces.client_judge.monitors import Finding, Seen, check
 from fencepost.traces.events import Event, Operation
 
 COOPERATIVE_ASSIGNORS = frozenset({"cooperative-sticky"})
 """The assignors with well-known names that let a member keep its partitions while it joins."""
-EXCHANGE_APIS = ("JoinGroup", "SyncGroup")
 MIN_PATIENCE_MS = 5_000
 """How long a client may take at least for what it owes."""
 POSITION_APIS = frozenset({"OffsetFetch", "ListOffsets"})
@@ -31,6 +30,10 @@ PARKED_MS = 2_000
 """A JoinGroup that takes longer is one in whose time there might have been heartbeats, or records."""
 OVERTAKING_MS = 50
 """A driver's message may arrive so long before a request that was sent first: they come by different ways."""
+
+
+RESETS = frozenset({"MEMBER-12", "MEMBER-13"})
+"""The requirements that say that a generation is over."""
 
 
 def is_cooperative(protocols: frozenset[str]) -> bool:
@@ -51,35 +54,36 @@ class Debt:
 
 @dataclass(slots=True)
 class Exchange:
-    """A JoinGroup that succeeded, with its response, and whether SyncGroup followed."""
+    """A JoinGroup that succeeded, the sequence number and the time of its response and what that tells, and the
+    SyncGroup that followed."""
 
     operation: Operation
     sequence: int
-    """Of the response."""
+    time: int
     member_id: str
     generation: int
     leads: bool
     protocol: str
-    time: int
-    is_synced: bool = False
-    has_failed: bool = False
-    """SyncGroup failed, or its response was lost."""
-    is_excused: bool = False
-    """Something happened after which another JoinGroup may come in the place of SyncGroup."""
-    is_late: bool = False
-    """The response came when the client had left."""
-    is_reset: bool = False
-    """The response came when the client had read that the coordinator does not know it."""
-    is_unapplied: bool = False
-    """The response to SyncGroup came when the client had left."""
-    skips: bool = False
+    skips: bool
     """The leader is told to skip the assignment."""
-    has_metadata: bool = False
+    has_metadata: bool
     """Metadata of the client's topics came after the response: a client may want to join again because of it."""
+    sync: Operation | None = None
+    is_dropped: bool = False
+    """The response came when the client had certainly left, or lost its member id."""
     metadata: int = 0
     """How often Metadata came after the response."""
     told_first: frozenset[str] = frozenset()
     """The topics of the first of these."""
+
+    def is_next_in(self, standing: Standing) -> bool:
+        """Whether its SyncGroup comes next in a standing."""
+        return standing.awaits_sync(self.member_id, self.generation)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether SyncGroup has failed, or its response was lost."""
+        return self.sync is not None and (self.sync.lost or bool((self.sync.response or {}).get("error_code")))
 
 
 def is_reset(view: "ClientView") -> bool:
@@ -97,7 +101,7 @@ def may_have_outgrown(view: "ClientView") -> bool:
 
 def has_no_generation(standing: Standing) -> bool:
     """Whether a standing is one of a client that had a generation and was told that it is over."""
-    return standing.generation == NO_GENERATION and standing.requirement in ("MEMBER-12", "MEMBER-13", "HBT-08")
+    return standing.generation == NO_GENERATION and standing.requirement in (*RESETS, "HBT-08")
 
 
 def is_of_exchange(sync: Operation, exchange: Exchange) -> bool:
@@ -125,16 +129,10 @@ class ClientView:
     """The requests without a response, by handle."""
     join: Operation | None = None
     """The last JoinGroup."""
-    told_as_nobody: int = -1
-    """The sequence number of the last error of a Heartbeat or commit without a generation."""
+    lost_at: int | None = None
+    """When it called its partitions lost, since the last JoinGroup."""
     reset_at: int | None = None
     """When an error last came after which a generation is over."""
-    read_until: int = 0
-    """The latest moment by which the client had certainly read what came, when it sent that."""
-    read_before_join: int = 0
-    """The sequence number of the last news that the client had certainly read when it sent that."""
-    loss: tuple[int, int] = (0, 0)
-    """The same when it called its partitions lost last, and when that was."""
     subscriptions: Mapping[str, Subscription] = field(default_factory=dict)
     """What it carried, by protocol, as far as it can be read."""
     protocols: frozenset[str] = frozenset()
@@ -142,8 +140,6 @@ class ClientView:
     has_unread_subscription: bool = False
     """Whether one of them could not be read: nobody knows what the client subscribes to."""
     exchange: Exchange | None = None
-    last_exchange_news: int = 0
-    """The sequence number of the last response to JoinGroup or SyncGroup, which whoever joins again has read."""
     offsets_failed: int | None = None
     """When OffsetFetch failed last, or its response was lost, if none has succeeded since."""
     debts: dict[str, Debt] = field(default_factory=dict)
@@ -176,14 +172,8 @@ class ClientView:
     """When the coordinator last responded to JoinGroup, SyncGroup or Heartbeat, but for saying that it is elsewhere."""
     last_sign: int | None = None
     """When the last heartbeat of a stable member was seen, or it became stable."""
-    installed: frozenset[TopicPartition] | None = None
-    """The assignment that the client was told last, None without one since it lost its membership."""
-    installed_generation: int = -1
-    is_installed_doubtful: bool = False
-    """The response with the last assignment came on a connection that the client may have closed before."""
     has_newer_assignment: bool = False
     """It came in a version that no client knows (WIRE-02): whether the client has it shows only in what it fetches."""
-    installed_protocol: str = ""
     rounds: int = 0
     """How often SyncGroup has succeeded."""
     given_up: frozenset[TopicPartition] = frozenset()
@@ -196,9 +186,6 @@ class ClientView:
     """The last LeaveGroup."""
     has_left_silently: bool = False
     """A static member has unsubscribed since the last JoinGroup, of which no request tells."""
-    may_have_left: bool = False
-    """The application has not polled for about its poll interval since the last JoinGroup: the client may have left,
-    and needs no request for that if it is static or knows no coordinator."""
 
     assigned_at: int | None = None
     """When the last assignment came, None while the client joins."""
@@ -223,11 +210,6 @@ class ClientView:
     """The connection of the last request to the coordinator: what waits on another one is given up."""
     coordinator_lost: int | None = None
     """When that connection ended, if the client has sent nothing to the coordinator since."""
-    refused_on: int = -1
-    """The connection on which JoinGroup or SyncGroup was told last that the coordinator is elsewhere, -1 for none."""
-    doubtful: dict[int, int] = field(default_factory=dict)
-    """The connections that the client may have closed already, so that what comes on them is lost, and since when: a
-    response came twice, or said that the coordinator is elsewhere, or its own clock of its session has run out."""
 
     @property
     def earliest_timeout(self) -> int:
@@ -298,13 +280,64 @@ class ClientView:
         """What is owed with other requests than this one."""
         return {id: each for id, each in self.debts.items() if each.api != api}
 
-    def leave_silently(self, standing: Standing) -> None:
-        """The client is in no group from now on, and has sent no LeaveGroup."""
-        self.installed, self.is_installed_doubtful, self.last_sign = None, False, None
-        if self.exchange is not None:
-            self.exchange.is_excused = True
-        self.debts = self.debts_without("JoinGroup")
-        self.knowledge = self.knowledge.learn(standing).show(standing.sequence)
+    def tell(self, news: Tidings) -> None:
+        """The client may know of this news from now on; it owes a JoinGroup if that asks for one."""
+        self.knowledge, event = self.knowledge.tell(news), news.event
+        latest, told = self.knowledge.latest, [each for each in self.knowledge.standings if not each.unread]
+        if latest.sequence != event.sequence or not latest.requirement:
+            return
+        if latest.requirement in (*RESETS, FENCED):
+            self.reset_at, self.last_sign = event.time, None
+        is_asked = news.operation.api in EXCHANGE_APIS or latest.requirement != "MEMBER-14"
+        if latest.requirement != FENCED and is_asked and all(each.sequence == event.sequence for each in told):
+            self.owe(Debt(latest.requirement, "JoinGroup", event.time, event.sequence, latest.news))
+
+    def leave(self, requirement: str, told: str, event: Event) -> None:
+        """The client is in no group from now on."""
+        self.last_sign, self.debts = None, self.debts_without("JoinGroup")
+        self.knowledge = self.knowledge.become(lambda each: each.lose(requirement, told, event.sequence, event.time))
+
+    def may_leave(self, told: str, event: Event) -> None:
+        """The client may be in no group from now on: it needs no request for that."""
+        self.knowledge = self.knowledge.also(lambda each: each.lose("", told, event.sequence, event.time))
+
+    def may_close(self, connection: int) -> None:
+        """The client may close a connection from now on."""
+        self.knowledge = self.knowledge.also(lambda each: replace(each, closed=each.closed | {connection}))
+
+    @property
+    def installed(self) -> frozenset[TopicPartition] | None:
+        """The assignment that the client was told last, None without one since it lost its membership, or where it is
+        not known which it has."""
+        return self.knowledge.latest.assignment if not self.is_installed_doubtful else None
+
+    @property
+    def is_installed_doubtful(self) -> bool:
+        """Whether a client that has read everything may have one assignment or another."""
+        told = {(each.assignment, each.assigned_in) for each in self.knowledge.standings if not each.unread}
+        return len(told) > 1
+
+    def owes_sync(self, standings: Iterable[Standing]) -> bool:
+        """Whether SyncGroup comes next in all of these standings."""
+        exchange = self.exchange
+        return exchange is not None and exchange.sync is None and all(map(exchange.is_next_in, standings))
+
+    @property
+    def is_unapplied(self) -> bool:
+        """Whether SyncGroup has succeeded, and its response came when the client was certainly reset or had left."""
+        exchange = self.exchange
+        if exchange is None or exchange.sync is None or exchange.sync.response is None or exchange.has_failed:
+            return False
+        return all(each.assigned_in != exchange.generation for each in self.knowledge.standings)
+
+    @property
+    def may_be_out(self) -> bool:
+        """Whether the client may have no generation."""
+        return any(each.generation == NO_GENERATION for each in self.knowledge.standings)
+
+    def may_have_closed(self, connection: int) -> bool:
+        """Whether the client may have closed a connection, so that what comes on it is lost."""
+        return any(connection in each.closed for each in self.knowledge.standings)
 
     @property
     def is_over(self) -> bool:
@@ -392,31 +425,25 @@ def blame_request(
     return build_violation(requirement, operation.handle - 1, title, expected, observed, told)
 
 
-def read_at_join(view: ClientView, join: Operation) -> tuple[int, Knowledge]:
-    """What the client has certainly read when it sends this JoinGroup, as the number of the last news; and what it
-    knows then."""
-    knowledge = view.knowledge if view.join is None else view.knowledge.show(view.last_exchange_news)
-    read, told_at = view.loss
-    is_sent_after = view.is_virtual or join.sent_at - told_at >= OVERTAKING_MS
-    return max(read if is_sent_after else 0, knowledge.standings[0].sequence), knowledge
-
-
-def standings_at_join(view: ClientView, join: Operation) -> tuple[Knowledge, tuple[Standing, ...]]:
-    """What the client knows when it sends this JoinGroup, and the standings that it may have had. A stable member that
-    was told of nothing, and wants nothing, does not join: whoever joins has read more."""
-    read, knowledge = read_at_join(view, join)
-    found = tuple(each for each in knowledge.standings if each.sequence >= read)
-    if view.is_recorded or has_own_reason_to_join(view):
-        return knowledge, found
-    return knowledge, tuple(each for each in found if not each.is_stable or each.requirement) or found
+def standings_at_join(view: ClientView, join: Operation) -> tuple[Standing, ...]:
+    """The standings in which the client may send this JoinGroup, the latest last. A stable member that was told of
+    nothing, and wants nothing, does not join, nor one that waits for a response: whoever joins has read more."""
+    found = view.knowledge.standings
+    is_free = view.is_recorded or has_own_reason_to_join(view)
+    is_lost = view.lost_at is not None and (view.is_virtual or join.sent_at - view.lost_at >= OVERTAKING_MS)
+    for is_fit in (
+        lambda each: not each.member.waiting > 0,
+        lambda each: not is_lost or each.generation == NO_GENERATION,
+        lambda each: is_free or each.member.rejoins,
+    ):
+        found = tuple(filter(is_fit, found)) or found
+    return found
 
 
 def has_own_reason_to_join(view: ClientView) -> bool:
     """Whether a stable member may join though no response has told it to: its topics have grown, it gave something up,
     its application has asked for it or has not polled, it has left, or it has lost its connection or a response."""
-    application, exchange = view.application, view.exchange
-    if exchange is None or exchange.has_failed or exchange.is_unapplied or view.join is not exchange.operation:
-        return True
+    application = view.application
     wants = (
         application.has_asked
         or application.has_ended
@@ -425,7 +452,6 @@ def has_own_reason_to_join(view: ClientView) -> bool:
         or application.unpolled_time(view.now) > view.earliest_timeout
     )
     has_grown = view.growth is not None or view.has_outgrown or bool(view.former_topics)
-    is_disturbed = view.is_installed_doubtful or bool(view.given_up) or bool(view.hung_up) or bool(view.doubtful)
-    is_disturbed |= view.rebalance_told is not None or view.coordinator_lost is not None or view.has_doubled
-    is_out = view.may_have_left or view.has_left or view.is_ending or view.has_expired(view.now)
-    return wants or has_grown or is_disturbed or is_out or view.exchange_outstanding() is not None
+    is_disturbed = bool(view.given_up) or bool(view.hung_up) or view.coordinator_lost is not None or view.has_doubled
+    is_out = view.has_left or view.is_ending or view.has_expired(view.now)
+    return wants or has_grown or is_disturbed or is_out
