@@ -10,7 +10,7 @@ from fencepost.conformance.classic.scenarios.commits import (
 )
 from fencepost.conformance.classic.scenarios.neighbours import find_neighbours, own_node
 from fencepost.conformance.run.context import ScenarioContext, ScenarioFamily
-from fencepost.conformance.run.requests import MAX_ATTEMPTS, Call, TransactionalProducer
+from fencepost.conformance.run.requests import MAX_ATTEMPTS, Call, Member, TransactionalProducer
 from fencepost.model.errors import TRANSIENT_ERRORS, Error
 from fencepost.traces.events import Body
 from fencepost.traces.judge.diagnosis.diagnosis import errors_in
@@ -222,12 +222,13 @@ class Producer(TransactionalProducer):
         super().__init__(context, context.group_id, name)
         self.context = context
 
-    def send_offset(self, partition: int, offset: int) -> Call:
-        """Send the commit of an offset in the transaction."""
+    def send_offset(self, partition: int, offset: int, sender: Member | None = None) -> Call:
+        """Send the commit of an offset in the transaction, for a member if it has a `sender`."""
         rows: dict[tuple[str, int] | int, Body] = {
             partition: {"committed_offset": offset, "committed_metadata": "", "committed_leader_epoch": -1}
         }
-        return self.send_commit(self.context.partitions_by_topic(rows, {}))
+        told = {} if sender is None else {"member_id": sender.id, "generation_id": sender.generation}
+        return self.send_commit(self.context.partitions_by_topic(rows, {}), **told)
 
     async def commit(self, partition: int, offset: int) -> bool:
         """Commit an offset in the transaction; was it accepted?"""
@@ -344,15 +345,18 @@ async def commit_of_an_older_epoch_after_a_restart(group: ScenarioContext) -> No
 
 
 @fetches.add("COMMIT-33", needs=("transactions",))
-async def commit_in_a_transaction_from_outside(group: ScenarioContext) -> None:
-    """A producer that names no member commits in a group that is new, Stable, in CompletingRebalance, and Empty."""
+async def commit_in_a_transaction(group: ScenarioContext) -> None:
+    """A producer that names no member commits in a group that is new, Stable, in CompletingRebalance, and Empty; one
+    that names a member of the present generation does so in Stable and CompletingRebalance."""
     a, producer = group.member("A"), Producer(group)
     await producer.begin()
     await group.check("COMMIT-33", producer.send_offset(0, 70), fields="error")
     await group.form_stable_group(a)
     await group.check("COMMIT-33", producer.send_offset(0, 71), fields="error")
+    await group.check("COMMIT-33", producer.send_offset(1, 71, a), fields="error")
     await group.join(a)
     await group.check("COMMIT-33", producer.send_offset(0, 72), fields="error")
+    await group.check("COMMIT-33", producer.send_offset(1, 72, a), fields="error")
     await group.leave(a)
     await group.check("COMMIT-33", producer.send_offset(0, 73), fields="error")
     await producer.end(committed=False)

@@ -39,8 +39,8 @@ COMMIT-11 MUST: Generation in an unknown group
   A commit with a generation to an unknown group is refused with ILLEGAL_GENERATION, in version 9 also with
   GROUP_ID_NOT_FOUND, and does not create the group. [OffsetCommitRequestTest, OffsetMetadataManagerTest]
 COMMIT-12 MUST: Empty group id
-  For OffsetCommit and OffsetFetch the empty group id is an ordinary one.
-  [GroupCoordinatorTest, OffsetCommitRequestTest]
+  For OffsetCommit and OffsetFetch the empty group id is an ordinary one; TxnOffsetCommit refuses it with
+  INVALID_GROUP_ID. [GroupCoordinatorTest, OffsetCommitRequestTest]
 COMMIT-13 MUST: Unknown topic or partition
   A partition that the cluster does not have gets UNKNOWN_TOPIC_OR_PARTITION (from version 10 on, where no topic has the
   id, UNKNOWN_TOPIC_ID), and the others are handled normally. [Apache Kafka source]
@@ -93,9 +93,9 @@ COMMIT-31 MUST: Old epoch of a producer; needs transactions
   is refused with INVALID_PRODUCER_EPOCH and stores nothing. [KIP-360, KIP-447, Apache Kafka source]
 COMMIT-32 MUST: Epochs survive a failover; needs restart, transactions
   A transactional commit of an older epoch is refused after a failover, too. [KIP-360, Apache Kafka source]
-COMMIT-33 MUST: Transactional commit from outside; needs transactions
-  A transactional commit without member id, instance id and generation is accepted in every state of the group.
-  [KIP-447, KAFKA-18060, OffsetMetadataManagerTest]
+COMMIT-33 MUST: Transactional commit in every state; needs transactions
+  In every state of the group a transactional commit is accepted from a member with the current generation, and without
+  member id, instance id and generation. [KIP-447, KAFKA-18060, OffsetMetadataManagerTest]
 COMMIT-34 MUST: Retention spares open transactions; needs retention, transactions
   A clean-up that removes the committed offset of a partition leaves the one that an open transaction has staged for it,
   which is there once the transaction commits. [KAFKA-14505, OffsetMetadataManagerTest]
@@ -258,10 +258,10 @@ api OffsetCommit
 
 api TxnOffsetCommit
   transaction.nothing-to-ask UNKNOWN_TOPIC_OR_PARTITION: no partition named exists [COMMIT-13]
-  transaction.invalid-group INVALID_GROUP_ID: the group id is empty [FETCH-10]
+  transaction.invalid-group INVALID_GROUP_ID: the group id is empty [COMMIT-12]
   transaction.unknown-group ILLEGAL_GENERATION: the group does not exist and the commit claims a generation [COMMIT-11]
   transaction.simple NONE: the commit claims neither generation nor member [COMMIT-33]
-  transaction.member NONE: a member commits in its generation [FETCH-10]
+  transaction.member NONE: a member commits in its generation [COMMIT-33]
   transaction.fenced UNKNOWN_MEMBER_ID: the member or its generation is not current [COMMIT-05]
   transaction.old-epoch INVALID_PRODUCER_EPOCH: the group knows a newer epoch of the producer [COMMIT-31]
 api InitProducerId
