@@ -139,7 +139,7 @@ def test_a_length_that_no_packet_has_is_damage(tmp_path: Path, capsys: Capture) 
 def test_judge_says_what_a_file_is_and_what_makes_a_trace_of_it(path: Path, tmp_path: Path, capsys: Capture) -> None:
     source = "offsets" if "dump" in path.name or path.name[0] == "0" else "log"
     assert main(["judge", str(path)]) == 2
-    assert f"fencepost import {source} FILE" in capsys.readouterr().err
+    assert f"fencepost import {source} {path}" in capsys.readouterr().err
     assert main(["import", source, str(path), "-o", str(tmp_path / "t.jsonl")]) == 0
 
 

@@ -26,7 +26,7 @@ from fencepost.traces.client_judge.judge import is_recording
 from fencepost.traces.events import MAX_LOOKAHEAD, Event, Header, Kind, Lookahead, PairedEvent, collect_rarely
 from fencepost.traces.files.jsonl import decode_header
 from fencepost.traces.files.trace_files import EventDecoder
-from fencepost.traces.history.builder import MemberSpan, TimelineRebalance, TraceObserver
+from fencepost.traces.history.builder import MemberSpan, TakeStory, TimelineRebalance, TraceObserver
 from fencepost.traces.history.recorder import NoHistory, make_recorder
 from fencepost.traces.judge.judge import Judge, UnknownProtocol
 from fencepost.traces.pipeline import story
@@ -77,7 +77,7 @@ class ShardJudge:
     def __init__(self, header: Header, owns_group: Callable[[str], bool] | None = None) -> None:
         self.story: list[tuple[str, TimelineRebalance | MemberSpan]] = []
         """What was told since somebody took it."""
-        self.recorder = None if owns_group is owns_no_group else recorder_of(header, self.story)
+        self.recorder = None if owns_group is owns_no_group else recorder_of(header, self.add_story)
         self.owns_group = owns_group
         self.own_events = 0
         """The number of events that were read and belong to no other shard."""
@@ -88,6 +88,10 @@ class ShardJudge:
             on_step=self.recorder.on_step if self.recorder is not None else None,
         )
 
+    def add_story(self, group: str, told: TimelineRebalance | MemberSpan) -> None:
+        """Keep a rebalance or a membership of a group."""
+        self.story.append((group, told))
+
     def take_story(self) -> list[tuple[str, TimelineRebalance | MemberSpan]]:
         """The rebalances and memberships that were told since the last call, with their groups."""
         told = list(self.story)
@@ -95,10 +99,10 @@ class ShardJudge:
         return told
 
 
-def recorder_of(header: Header, told: list[tuple[str, TimelineRebalance | MemberSpan]]) -> TraceObserver | None:
-    """What tells the story of a trace; None for a protocol that has none."""
+def recorder_of(header: Header, take: TakeStory) -> TraceObserver | None:
+    """What tells the story of a trace to `take`; None for a protocol that has none."""
     with suppress(NoHistory):
-        return make_recorder("", header, [], lambda *one: told.append(one))
+        return make_recorder("", header, [], take)
     return None
 
 

@@ -13,7 +13,10 @@ from fencepost.conformance.pipeline.overview import CorpusSummary, merge_summari
 from fencepost.conformance.reports.typed import to_plain
 from fencepost.conformance.results import ExitCode, Failure, Verdict
 from fencepost.model.classic.catalogue import CLASSIC
+from fencepost.traces.history.builder import CauseKind
 from fencepost.traces.pipeline.judge_corpus import FoundInShard
+from fencepost.traces.pipeline.queries import OFFSETS
+from fencepost.traces.pipeline.story import REBALANCES
 from tests.support.same_reports import merge_findings
 
 
@@ -77,10 +80,12 @@ def random_findings(source: random.Random) -> list[list[FoundInShard]]:
             rows.append(finding(trace, "unreadable", line=3, reason=reason, files=0, malformed=malformed))
         rows += [finding(trace, "inconclusive", reason="too long")] if source.random() < 0.3 else []
         for _ in range(source.randrange(4)):
-            told = {"began": 0, "ended": source.randrange(90), "group": trace, "generation": 1, "by": "Heartbeat"}
-            rows.append(finding(trace, "rebalance", **told))
+            told = {"time": 0, "ms": source.randrange(90), "is_over": source.random() < 0.7, "group": trace}
+            causes = {"cause": CauseKind.NOT_SHOWN, "awaited": "", "outcome": "Preparing"}
+            rows.append(finding(trace, REBALANCES, **told, **causes, generation=1))
         lag = source.choice((None, 0, 5, 6))
-        rows.append(finding(trace, "lag", lag=lag, group=trace, topic="t", partition=number))
+        where = {"group": trace, "topic": "t", "partition": number}
+        rows.append(finding(trace, OFFSETS, lag=lag, is_last=source.random() < 0.8, **where))
         if source.random() < 0.5:
             rows.append(finding(trace, "one-leader", group="g", generation=1, trace=trace, sequence=number))
         found.append(rows)

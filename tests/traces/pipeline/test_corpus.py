@@ -125,11 +125,11 @@ def test_errors_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     with pytest.raises(PipelineError, match="neither empty nor a corpus"):
         Corpus.create(tmp_path, 4)
     DeltaTable.create(str(tmp_path / "d" / "data"), open_table(Corpus.create(tmp_path / "c", 4).folder).schema())
-    with pytest.raises(PipelineError, match="has corpus format None; this Fencepost reads 6: ingest its inputs anew"):
+    with pytest.raises(PipelineError, match="has corpus format None; this Fencepost reads 7: ingest its inputs anew"):
         Corpus.open(tmp_path / "d")
     assert main(["pipeline", "forget", str(tmp_path / "c"), "x"]) == 2
     told = capsys.readouterr().err
-    assert told.endswith("has no input x: give its name as it was ingested, 'seed N', or a topic\n")
+    assert told.endswith("has no input x: fencepost pipeline inputs lists them\n")
     assert told.count("\n") == 1
 
 
