@@ -116,6 +116,12 @@ def test_differences_that_go_together_are_not_blamed(differences: dict[str, Any]
     assert (outcome.ended, outcome.failed, outcome.undecided, outcome.passed) == ("", (), {}, len(only))
 
 
+def test_a_client_that_is_fenced_owes_no_commit() -> None:
+    differences = (("static", "i"), ("callbacks per partition", ""))
+    outcome = play_stranger(replace(PLAIN, differences=differences, only=("HBT-10", "MCOMMIT-05")))
+    assert (outcome.ended, outcome.failed, outcome.passed) == ("", (), 1)
+
+
 def test_what_an_old_version_cannot_be_told_is_asked_of_nobody() -> None:
     differences = (("versions", 3),)  # JoinGroup tells of no static members, and gives no id before a generation
     outcome = play_stranger(replace(PLAIN, differences=differences, only=("RANGE-05", "MEMBER-24", "MEMBER-34")))

@@ -101,7 +101,7 @@ def may_have_outgrown(view: "ClientView") -> bool:
 
 def has_no_generation(standing: Standing) -> bool:
     """Whether a standing is one of a client that had a generation and was told that it is over."""
-    return standing.generation == NO_GENERATION and standing.requirement in (*RESETS, "HBT-08")
+    return standing.generation == NO_GENERATION and standing.requirement in (*RESETS, FENCED, "HBT-08")
 
 
 def is_of_exchange(sync: Operation, exchange: Exchange) -> bool:
