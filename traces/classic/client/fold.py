@@ -235,7 +235,7 @@ def end_response(view: ClientView, operation: Operation, event: Event) -> None:
     if operation.api == "SyncGroup" and not error and not refusal_in(view, operation, event):
         if not application.has_callbacks:
             application.positions.clear()  # it begins again at what is committed
-        if view.installed is not None:
+        if view.installed is not None and view.knowledge.latest.requirement != "MEMBER-20":
             application.assignments.append(view.installed)
     elif operation.api == "OffsetFetch":
         rows = read_committed(event.body, view.topic_names)
