@@ -184,9 +184,9 @@ def names_of(faults: tuple[ClientFault, ...]) -> FaultNames | None:
 
 
 def requirements_of(rules: Any) -> Iterator[str]:
-    """The requirements of some rules."""
+    """The requirements of some rules. A mutant may give a rule of the proved member that no client has."""
     for rule in rules:
-        yield from MEMBER_RULES[rule].requirements
+        yield from MEMBER_RULES[rule].requirements if rule in MEMBER_RULES else ()
 
 
 def cited_by(fault: ClientFault) -> Iterator[str]:

@@ -18,6 +18,7 @@ from fencepost.conformance.classic.zoo.strange_clients_run import (
     names_of,
     play_faulty,
     play_stranger,
+    requirements_of,
 )
 from fencepost.conformance.cli import main
 from fencepost.conformance.zoo.fault import Side
@@ -68,6 +69,11 @@ def test_the_names_of_a_mutant_are_measured_from_the_steps_of_the_model() -> Non
     fault = next(each for name, each in mutants.items() if name.startswith("leaving.close: always: client.closing"))
     names = names_of((fault,))
     assert names is not None and "MEMBER-22" in names.own
+
+
+def test_a_rule_that_no_client_has_names_no_requirement() -> None:
+    assert not list(requirements_of(["member.join.refused"]))
+    assert list(requirements_of(["member.join.unknown-member"]))
 
 
 def test_the_command_measures_strange_clients(capsys: pytest.CaptureFixture[str]) -> None:
