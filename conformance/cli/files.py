@@ -269,8 +269,8 @@ def describe_other(head: bytes) -> str:
 
 
 def describe_log_or_capture(head: bytes, path: Path) -> str:
-    """What a log, a capture or what a coordinator stored is, by its beginning, and the command to type; "" for anything
-    else."""
+    """The kind of a log, a capture or a segment of the offsets topic, and the command that makes a trace of it; "" for
+    any other file. `head` is how the file begins."""
     if b"fencepost_trace" in head[:100]:
         return ""
     if head.startswith(PCAP):

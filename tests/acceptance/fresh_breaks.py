@@ -232,7 +232,7 @@ def read_table(file: Path = FILE) -> tuple[int, dict[str, Judged]]:
 
 
 def write_table(seed: int, judged: Mapping[str, Judged], file: Path = FILE) -> None:
-    """Write the table."""
+    """Save the seed of a draw, and what became of each of its breaks."""
     rows = {name: asdict(one) for name, one in judged.items()}
     file.write_text(json.dumps({"seed": seed, "breaks": rows}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 

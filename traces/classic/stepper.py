@@ -156,7 +156,7 @@ def refuse_by_epoch(
 def may_wait(part: GroupOperation, others: Iterable[GroupOperation]) -> bool:
     """Whether a SyncGroup that is refused, or has no response, fits a leader whose assignments are being stored.
 
-    It has no response if one of `others` takes its place, or takes its member away.
+    The SyncGroup has no response if one of `others` takes its place, or takes its member away.
     """
     if not isinstance(part.request, SyncGroup):
         return False

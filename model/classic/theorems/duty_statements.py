@@ -455,7 +455,7 @@ def has_cause(step: CoordinatorStep) -> Truth:
     " room or a join phase that is over without it.",
 )
 def members_go_for_a_cause(step: CoordinatorStep) -> Truth:
-    """Nobody is put out by what others do."""
+    """Every member is still there, or one of the causes has put it out."""
     return all_(
         or_(not_(is_member(slot)), has_member(step.after, slot.id), is_put_out(step, index, slot))
         for index, slot in enumerate(step.before.slots)
