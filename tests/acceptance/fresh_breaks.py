@@ -96,7 +96,23 @@ TESTS: Mapping[str, tuple[str, ...]] = {
     "member": ("tests/model/member", "tests/model/core/test_member.py"),
     "judge": ("tests/traces/judge", "tests/traces", "--ignore=tests/traces/pipeline"),
 }
-"""The tests that hold a part, the nearest first."""
+"""The quick tests that hold a part, the nearest first."""
+SCENARIOS_OF_CLIENTS = "tests/conformance/clients/test_scenarios.py"
+THOROUGH: Mapping[str, tuple[str, ...]] = {
+    "coordinator": ("tests/conformance/test_alterations.py", "tests/conformance/schedules/test_falsify.py"),
+    "member": (
+        "tests/conformance/clients/test_bundled.py",
+        "tests/conformance/clients/test_monitors.py",
+        f"{SCENARIOS_OF_CLIENTS}::test_all_requirements_of_drivers_are_seen_to_be_kept",
+    ),
+    "judge": (
+        "tests/traces/test_calm_groups.py",
+        "tests/traces/test_differential.py",
+        "tests/conformance/test_alterations.py",
+        "tests/conformance/schedules/test_falsify.py",
+    ),
+}
+"""The tests, slow ones too, in which a part judges or plays all scenarios and what is altered in them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +171,7 @@ def judge_break(part: str, mutant: Mutant) -> Judged:
     known = results.read().get(mutant.name) if mutant.module in CORE else None
     if known is not None:
         return Judged(part, "tour" if known.verdict == results.TOUR else "", (known.machine,), known.verdict)
-    failed = failed_tests(changed, TESTS[part])
+    failed = failed_tests(changed, ("-m", "not slow", *TESTS[part])) or failed_tests(changed, THOROUGH[part])
     return Judged(part, "tests" if failed else "", failed)
 
 
@@ -200,9 +216,19 @@ def ignore(_: object) -> None:
 
 
 def failed_tests(changed: Mapping[str, ast.Module], tests: Sequence[str]) -> tuple[str, ...]:
-    """The first of the quick tests that fails."""
+    """The first of the tests that fails; pytest gets the arguments as they are. Raises RuntimeError if it fails of the
+    shipped code as well: it would refute whatever is drawn."""
+    failed = first_failure(changed, tests)
+    shipped = {module: ast.parse(source_of(module)) for module in changed}
+    if failed.startswith(("FAILED", "ERROR")) and first_failure(shipped, [failed.split(" ", 1)[1]]):
+        raise RuntimeError(f"{failed} of the shipped code as well")
+    return (failed,) if failed else ()
+
+
+def first_failure(changed: Mapping[str, ast.Module], tests: Sequence[str]) -> str:
+    """The first of the tests that fails, as pytest tells it; empty if none does."""
     ((module, tree),) = changed.items()
-    command = (sys.executable, "-m", "pytest", "-q", "-x", "-n0", "-m", "not slow", "-p", "no:cacheprovider")
+    command = (sys.executable, "-m", "pytest", "-q", "-x", "-n0", "-p", "no:cacheprovider")
     with tempfile.NamedTemporaryFile() as file:
         pickle.dump(tree, file)
         file.flush()
@@ -213,11 +239,11 @@ def failed_tests(changed: Mapping[str, ast.Module], tests: Sequence[str]) -> tup
                 arguments, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=LONGEST_S
             )
         except subprocess.TimeoutExpired:
-            return ("the tests do not end",)
+            return "the tests do not end"
     if done.returncode == 0:
-        return ()
+        return ""
     lines = (line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR")))
-    return (next(lines, "the tests stop").partition(" - ")[0],)
+    return next(lines, "the tests stop").partition(" - ")[0]
 
 
 # --- The table.
