@@ -29,9 +29,9 @@ from fencepost.model.classic.messages import Heartbeat, JoinGroup, LeaveGroup, R
 from fencepost.model.frozen import evolve
 from fencepost.model.groups.protocol import Cluster
 from fencepost.model.settings import Settings
-from fencepost.traces.classic import calm_group, stepping
+from fencepost.traces.classic import calm_group, nondeterminism, stepping
 from fencepost.traces.classic.stepping import is_commutative
-from fencepost.traces.events import Order
+from fencepost.traces.events import Kind, Order
 from tests.support.edits import mutant
 from tests.support.plain_values import build
 from tests.support.trace_builder import OneMemberTrace, join_body, sync_response
@@ -267,3 +267,38 @@ def test_a_heartbeat_that_names_an_instance_is_no_repetition() -> None:
 def test_a_judge_that_repeats_a_heartbeat_whatever_else_it_says_is_found() -> None:
     with mutant(calm_group.learn_step, "None if isinstance(asked, OffsetCommit) else operation.body", "None"):
         assert not heartbeats_of_two_instances().verdict().violations
+
+
+# --- An id that no response to its member has shown is the one that another response shows first.
+
+
+def described_as(*names: str) -> OneMemberTrace:
+    """A member whose JoinGroup got no response, and whose group is described with these ids for it, one after the
+    other."""
+    tape = OneMemberTrace(Order.TOTAL)
+    tape.exchange(10, "JoinGroup", join_body(""), None, 2)
+    row = {"error_code": 0, "group_id": "g", "group_state": "CompletingRebalance", "protocol_type": "x"}
+    for number, name in enumerate(names):
+        member = {
+            "member_id": name,
+            "client_id": "",
+            "client_host": "",
+            "member_metadata": b"",
+            "member_assignment": b"",
+        }
+        asked = tape.add_event(Kind.REQUEST, 40 + 10 * number, "DescribeGroups", {"groups": ["g"]}, version=1)
+        described = {**row, "protocol_data": "", "members": [member]}
+        tape.send_response(41 + 10 * number, asked, {"groups": [described]})
+    return tape
+
+
+def test_an_id_that_was_shown_once_stays() -> None:
+    assert not described_as("a", "a").verdict().violations
+    assert len(described_as("a", "b").verdict().violations) == 1
+
+
+def test_a_judge_that_forgets_an_id_that_was_shown_is_found() -> None:
+    with mutant(
+        nondeterminism.resolve_ids, "world=resolve_state_ids(configuration.world, shown)", "world=configuration.world"
+    ):
+        assert not described_as("a", "b").verdict().violations
