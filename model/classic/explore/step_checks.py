@@ -47,12 +47,13 @@ from fencepost.model.classic.theorems.member_statements import (
     is_in_time,
 )
 from fencepost.model.classic.theorems.phase_statements import (
+    holds_id,
     is_waiting,
     refusals_name_members,
     size_is_limited,
     who_waits_stays,
 )
-from fencepost.model.classic.theorems.request_statements import STEP_THEOREMS, has_id, is_refused, sync_names_protocol
+from fencepost.model.classic.theorems.request_statements import STEP_THEOREMS, is_refused, sync_names_protocol
 from fencepost.model.classic.theorems.step_statements import (
     CoordinatorStep,
     TimerExpiry,
@@ -173,7 +174,7 @@ def brings_unknown_id(step: CoordinatorStep) -> bool:
     request = step.input
     if not isinstance(request, JoinRequest) or request.member is None:
         return False
-    return not any(has_id(slot, request.member) for slot in step.before.slots)
+    return not holds_id(step.before, request.member)
 
 
 def removes_member(step: CoordinatorStep) -> bool:

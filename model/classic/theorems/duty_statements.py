@@ -33,14 +33,15 @@ from fencepost.model.classic.theorems.phase_statements import (
     is_of_member,
     is_return,
     is_waiting,
-    names,
 )
 from fencepost.model.classic.theorems.step_statements import (
     CoordinatorStep,
     TimerExpiry,
     TimerKind,
-    begins_generation,
+    ends_join_phase,
     is_timer_due,
+    names,
+    sync_timer_stays,
 )
 from fencepost.model.errors import Error
 from fencepost.model.groups.messages import CommitRequest
@@ -369,8 +370,8 @@ def misses_sync(step: CoordinatorStep, timer: TimerExpiry) -> Truth:
 
 @statement(
     "T56",
-    "No phase is longer than the longest rebalance timeout of the members that it begins with, nor the initial delay or"
-    " a first JoinGroup's wait than its setting.",
+    "No phase is longer than the longest rebalance timeout of the members that it begins with, nor the initial delay"
+    " than its setting, nor a first JoinGroup's wait than its setting or a session that begins meanwhile.",
 )
 def deadlines_are_bounded(step: CoordinatorStep) -> Truth:
     """What is given whole (T20, T21) is given once; T54 has how an initial delay uses it up. Of no timeout at all, 1 ms
@@ -385,7 +386,7 @@ def deadlines_are_bounded(step: CoordinatorStep) -> Truth:
         is_within_timeout(after, after.join_deadline, step.now),
         is_within_timeout(before, after.join_deadline, step.now),
     )
-    syncs = implies(begins_generation(step), is_within_timeout(after, after.sync_deadline, step.now))
+    syncs = or_(sync_timer_stays(step), is_within_timeout(after, after.sync_deadline, step.now))
     firsts = (
         implies(and_(is_member(new), new.is_new), waits_its_time(step, old, new))
         for old, new in zip(before.slots, after.slots, strict=False)
@@ -413,7 +414,7 @@ def waits_its_time(step: CoordinatorStep, old: Slot, new: Slot) -> Truth:
     return or_(
         and_(is_member(old), old.is_new, new.deadline == old.deadline),
         new.deadline == step.now + step.moment.new_member_timeout,
-        new.deadline == step.now + old.session_timeout,
+        and_(is_member(old), old.id != new.id, new.deadline == step.now + old.session_timeout),
         new.deadline == step.now + new.session_timeout,
     )
 
@@ -451,24 +452,28 @@ def has_cause(step: CoordinatorStep) -> Truth:
 
 @statement(
     "T58",
-    "A member goes only by its LeaveGroup, its timer, a missing SyncGroup, its successor, a JoinGroup that finds no"
-    " room or a join phase that is over without it.",
+    "A member or a pending id goes only by its LeaveGroup, its timer or a JoinGroup that finds no room, a member by its"
+    " successor, a missing SyncGroup or a join phase that is over without it as well.",
 )
 def members_go_for_a_cause(step: CoordinatorStep) -> Truth:
-    """Every member is still there, or one of the causes has put it out."""
+    """Every id is still there, a member's as such, or one of the causes has put it out."""
     return all_(
-        or_(not_(is_member(slot)), has_member(step.after, slot.id), is_put_out(step, index, slot))
+        or_(
+            has_member(step.after, slot.id),
+            and_(slot.holder == Holder.PENDING, holds_id(step.after, slot.id)),
+            slot.holder == Holder.NOBODY,
+            is_put_out(step, index, slot),
+        )
         for index, slot in enumerate(step.before.slots)
     )
 
 
 def is_put_out(step: CoordinatorStep, index: int, slot: Slot) -> Truth:
-    """The input is one by which this member goes, or its join phase ends."""
-    before, after = step.before, step.after
-    left_behind = and_(before.phase == Phase.PREPARING, after.phase != Phase.PREPARING, slot.join == 0)
+    """The input is one by which this id goes, or the join phase of this member ends."""
+    left_behind = and_(is_member(slot), ends_join_phase(step), slot.join == 0)
     match step.input:
         case JoinRequest(member=member, instance=instance):
-            replaced = and_(absent(member), not_(absent(instance)), slot.instance == instance)
+            replaced = and_(is_member(slot), absent(member), not_(absent(instance)), slot.instance == instance)
             refused = and_(slot.id == member, is_answered_with(step, Error.GROUP_MAX_SIZE_REACHED))
             return or_(left_behind, replaced, refused)
         case LeaveRequest(entries=entries):
@@ -476,9 +481,9 @@ def is_put_out(step: CoordinatorStep, index: int, slot: Slot) -> Truth:
         case TimerExpiry(TimerKind.MEMBER, place):
             return or_(left_behind, place == index)
         case TimerExpiry(TimerKind.SYNC):
-            return or_(left_behind, slot.unsynced)
+            return or_(left_behind, and_(is_member(slot), slot.unsynced))
         case TimerExpiry(TimerKind.JOIN):
-            return slot.join == 0  # the phase may go on for static members (STATIC-20)
+            return and_(is_member(slot), slot.join == 0)  # the phase may go on for static members (STATIC-20)
         case _:
             return left_behind
 

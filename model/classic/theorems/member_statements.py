@@ -61,12 +61,14 @@ class MemberChange:
 @statement("T43", "A response to an earlier request takes nothing from a member.")
 def late_responses_take_nothing(change: MemberChange) -> Truth:
     """Only news of the present membership counts. That it has to join again it may learn late (MEMBER-15)."""
-    heard = change.input
+    heard, before = change.input, change.before
     if not isinstance(heard, HeardResponse):
         return True
-    return or_(
-        is_in_time(change.before, heard), and_(has_same_standing(change), not_(any_(one.when for one in change.sent)))
-    )
+    waits = change.after.waiting == before.waiting
+    if not isinstance(heard.request, HeartbeatRequest | CommitRequest):
+        waits = or_(heard.request == before.waiting, waits)  # a response to a request that was given up since then
+    silent = not_(any_(one.when for one in change.sent))
+    return or_(is_in_time(before, heard), and_(has_same_standing(change), waits, silent))
 
 
 def is_in_time(member: Member, heard: HeardResponse) -> Truth:
@@ -189,7 +191,7 @@ def members_take_assignments(change: MemberChange) -> Truth:
 
 
 @statement(
-    "T51", "A member that has to join sends JoinGroup unless a request waits, and one with a generation heartbeats."
+    "T51", "A member that has to join sends JoinGroup unless a request waits, and one that has joined heartbeats."
 )
 def members_act(change: MemberChange) -> Truth:
     """A member that falls silent is expelled."""

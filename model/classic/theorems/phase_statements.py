@@ -16,10 +16,19 @@ from fencepost.model.classic.core.state import (
     Protocol,
     Slot,
     SyncRequest,
+    SyncResponse,
 )
 from fencepost.model.classic.theorems.ghost_state import has_member
 from fencepost.model.classic.theorems.lemmas import is_generation_active
-from fencepost.model.classic.theorems.step_statements import CoordinatorStep, TimerExpiry, TimerKind, join_responses
+from fencepost.model.classic.theorems.step_statements import (
+    RESPONSES,
+    CoordinatorStep,
+    TimerExpiry,
+    TimerKind,
+    begins_generation,
+    join_responses,
+    names,
+)
 from fencepost.model.errors import Error
 from fencepost.model.logic import Truth, absent, all_, and_, any_, count, not_, or_
 from fencepost.model.sorts import Handle, InstanceId, MemberId, ProtocolName
@@ -29,13 +38,17 @@ from fencepost.model.statement import implies, statement
 @statement("T34", "A response goes to the request at hand, or to one that waits.")
 def responses_are_asked_for(step: CoordinatorStep) -> Truth:
     """Nobody is told what nobody asked."""
-    return all_(implies(output.when, is_asked_for(step, output.handle)) for output in step.outputs)
+    return all_(implies(output.when, is_asked_for(step, output)) for output in step.outputs)
 
 
-def is_asked_for(step: CoordinatorStep, handle: Handle) -> Truth:
-    """The handle is that of the step's request, or of one that waits before the step."""
-    mine = not isinstance(step.input, TimerExpiry) and step.input.handle == handle
-    waits = (or_(slot.join == handle, slot.sync == handle) for slot in step.before.slots)
+def is_asked_for(step: CoordinatorStep, output: Output) -> Truth:
+    """The response is one to the step's request, or to one of its kind that waits before the step."""
+    request, handle, response = step.input, output.handle, output.response
+    mine: Truth = False
+    if not isinstance(request, TimerExpiry) and isinstance(response, RESPONSES[type(request)] | NoResponse):
+        mine = request.handle == handle
+    joins, syncs = isinstance(response, JoinResponse | NoResponse), isinstance(response, SyncResponse | NoResponse)
+    waits = (or_(and_(joins, slot.join == handle), and_(syncs, slot.sync == handle)) for slot in step.before.slots)
     return or_(mine, and_(handle != 0, any_(waits)))
 
 
@@ -45,17 +58,32 @@ def members_are_awaited_once(step: CoordinatorStep) -> Truth:
     timed = implies(is_awaited_in_time(step.before), is_awaited_in_time(step.after))
     begins = step.after.generation != step.before.generation
     other = or_(begins, not_(is_generation_active(step.after)))
-    not_again = all_(
-        implies(and_(is_member(new), new.unsynced), or_(other, and_(old.unsynced, old.id == new.id)))
-        for old, new in zip(step.before.slots, step.after.slots, strict=False)
+    whole = implies(begins_generation(step), all_(implies(is_member(s), s.unsynced) for s in step.after.slots))
+    pairs = tuple(zip(step.before.slots, step.after.slots, strict=False))
+    awaited = and_(
+        timed,
+        whole,
+        *(
+            implies(and_(is_member(new), new.unsynced), or_(other, and_(old.unsynced, old.id == new.id)))
+            for old, new in pairs
+        ),
+        *(
+            implies(and_(is_member(new), old.unsynced, old.id == new.id), or_(other, new.unsynced, syncs(step, new)))
+            for old, new in pairs
+        ),
     )
     if not isinstance(step.input, SyncRequest):
-        return and_(timed, not_again)
+        return awaited
     request, refused = step.input, is_refused_with_error(step, step.input.handle)
     synced = all_(
         implies(and_(is_member(slot), slot.id == request.member), not_(slot.unsynced)) for slot in step.after.slots
     )
-    return and_(timed, not_again, or_(refused, synced))
+    return and_(awaited, or_(refused, synced))
+
+
+def syncs(step: CoordinatorStep, slot: Slot) -> Truth:
+    """The input is a SyncGroup of this member."""
+    return isinstance(step.input, SyncRequest) and slot.id == step.input.member
 
 
 def is_awaited_in_time(group: Group) -> Truth:
@@ -73,14 +101,18 @@ def is_refused_with_error(step: CoordinatorStep, handle: Handle) -> Truth:
     )
 
 
-@statement("T36", "A join phase ends once nobody is awaited in it, unless it began with an empty group.")
+@statement(
+    "T36",
+    "A join phase ends once nobody is awaited in it, unless it began with an empty group, or the last one awaited finds"
+    " no room.",
+)
 def join_phase_ends(step: CoordinatorStep) -> Truth:
-    """Nobody waits for nobody. The refusal of a member that is too many may wait for the timer (DIV-08)."""
+    """Nobody waits for nobody. When a member finds no room, some look at the phase again (DIV-08)."""
     before, after = step.before, step.after
-    return implies(
-        is_nobody_awaited(after),
-        or_(is_nobody_awaited(before), any_(is_refusal_for_size(step, output) for output in step.outputs)),
-    )
+    refused = any_(is_refusal_for_size(step, output) for output in step.outputs)
+    member = isinstance(step.input, JoinRequest) and has_member(before, step.input.member)
+    waits = and_(refused, or_(not_(member), step.moment.dialect.eviction_waits))
+    return implies(is_nobody_awaited(after), or_(is_nobody_awaited(before), waits))
 
 
 def is_nobody_awaited(group: Group) -> Truth:
@@ -129,10 +161,9 @@ def is_of_member(group: Group, member: MemberId | None, instance: InstanceId | N
 def protocol_is_elected(step: CoordinatorStep) -> Truth:
     """A member votes for the first of its protocols that all offer."""
     group = step.after
-    begins = and_(group.generation != step.before.generation, group.phase == Phase.COMPLETING)
     elected = votes_for(group, group.protocol)
-    names = (protocol.name for slot in group.slots for protocol in slot.protocols)
-    return implies(begins, all_(votes_for(group, name) <= elected for name in names))
+    offered = (protocol.name for slot in group.slots for protocol in slot.protocols)
+    return implies(begins_generation(step), all_(votes_for(group, name) <= elected for name in offered))
 
 
 def votes_for(group: Group, name: ProtocolName | None) -> int:
@@ -163,22 +194,31 @@ PHASE_THEOREMS = (
 # --- The theorems about what a group records of its members, and about how their rounds and memberships end.
 
 
-@statement("T26", "A member has the protocols and timeouts of its last JoinGroup that waited or gave it its id.")
+@statement(
+    "T26",
+    "A member has the instance id of its first JoinGroup, and the protocols and timeouts of its last one that waited or"
+    " gave it its id.",
+)
 def members_are_recorded(step: CoordinatorStep) -> Truth:
     """The vote and the timers go by what members said. A JoinGroup with the same protocols that is answered with the
     present generation changes neither (JOIN-29, JOIN-32)."""
     pairs = tuple(zip(step.before.slots, step.after.slots, strict=False))
     request = step.input
     if not isinstance(request, JoinRequest):
-        return all_(implies(is_member(new), and_(is_member(old), has_record(new, old))) for old, new in pairs)
+        return all_(
+            implies(is_member(new), and_(is_member(old), new.instance == old.instance, has_record(new, old)))
+            for old, new in pairs
+        )
     risen = step.after.generation != step.before.generation
     terms: list[Truth] = []
     for old, new in pairs:
         waits = new.join == request.handle
         sent = and_(not_(absent(request.member)), new.id == request.member)
-        heard = or_(not_(has_member(step.before, new.id)), and_(sent, or_(waits, risen)))
+        first = not_(has_member(step.before, new.id))
+        heard = or_(first, and_(sent, or_(waits, risen)))
         kept = and_(not_(heard), is_member(old), has_record(new, old))
-        terms.append(implies(is_member(new), or_(kept, and_(heard, has_record(new, request)))))
+        named = or_(and_(first, new.instance == request.instance), and_(not_(first), new.instance == old.instance))
+        terms.append(implies(is_member(new), and_(named, or_(kept, and_(heard, has_record(new, request))))))
     # The handle of a request that waits already tells nothing of this one.
     is_first = and_(*(old.join != request.handle for old, _ in pairs))
     return implies(is_first, and_(*terms))
@@ -207,10 +247,11 @@ def join_phase_has_timer(step: CoordinatorStep) -> Truth:
     before, after = step.before, step.after
     was_empty = before.phase == Phase.EMPTY
     prepares = after.phase == Phase.PREPARING
-    begins = and_(before.phase != Phase.PREPARING, prepares)
+    begins = and_(prepares, or_(before.phase != Phase.PREPARING, after.generation != before.generation))
     delays = and_(
         after.initial,
         after.from_empty,
+        after.initial_wait == step.moment.initial_rebalance_delay,
         after.join_deadline == step.now + after.initial_wait,
         after.initial_left >= 0,
     )
@@ -256,7 +297,7 @@ def leaving_is_answered(step: CoordinatorStep) -> Truth:
         for response in responses
         for place in range(len(request.entries))
     )
-    return and_(gone, told, left)
+    return and_(gone, told, left, *(response.error == Error.NONE for response in responses))
 
 
 def is_first_to_name(step: CoordinatorStep, request: LeaveRequest, place: int) -> Truth:
@@ -264,17 +305,6 @@ def is_first_to_name(step: CoordinatorStep, request: LeaveRequest, place: int) -
     earlier, entry = request.entries[:place], request.entries[place]
     return any_(
         and_(names(slot, *entry), *(not_(names(slot, *other)) for other in earlier)) for slot in step.before.slots
-    )
-
-
-def names(slot: Slot, member: MemberId | None, instance: InstanceId | None) -> Truth:
-    """The entry of a LeaveGroup names the pending id or the member in this slot."""
-    by_id = and_(not_(absent(member)), slot.id == member)
-    fits = or_(absent(instance), and_(not_(absent(slot.instance)), slot.instance == instance))
-    static = and_(absent(member), not_(absent(instance)), not_(absent(slot.instance)), slot.instance == instance)
-    return or_(
-        and_(slot.holder == Holder.PENDING, by_id),
-        and_(is_member(slot), or_(and_(by_id, fits), static)),
     )
 
 
@@ -286,7 +316,7 @@ def holds_id(group: Group, member: MemberId | None) -> Truth:
 @statement("T30", "When a generation begins, no member of it is new any more, and each has a whole session.")
 def generation_begins_afresh(step: CoordinatorStep) -> Truth:
     """Who waited could not heartbeat."""
-    begins = and_(step.after.generation != step.before.generation, step.after.phase == Phase.COMPLETING)
+    begins = begins_generation(step)
     return all_(
         implies(
             and_(begins, is_member(slot)),
@@ -296,16 +326,25 @@ def generation_begins_afresh(step: CoordinatorStep) -> Truth:
     )
 
 
-@statement("T31", "A successful JoinGroup response tells of the group as it is, and the leader of all its members.")
+@statement(
+    "T31",
+    "A successful JoinGroup response tells a member of the group as it is, and the leader of its members and of nobody"
+    " else.",
+)
 def joins_tell_of_group(step: CoordinatorStep) -> Truth:
-    """Everyone speaks of the same generation. Each entry of a LeaveGroup may begin one (DIV-06)."""
-    if isinstance(step.input, LeaveRequest):
-        return True
-    group = step.after
+    """Everyone speaks of the same generation. Each of several entries of a LeaveGroup may begin one (DIV-06). Who comes
+    back in the place of the leader may be told its own old id (KIP-814)."""
+    group, request = step.after, step.input
+    several = isinstance(request, LeaveRequest) and len(request.entries) > 1
+    is_one = or_(not several, step.moment.dialect.batch_leave_settles_once)
+    old = isinstance(request, JoinRequest) and is_return(step, request)
     return all_(
         implies(
-            and_(output.when, response.error == Error.NONE),
+            and_(output.when, response.error == Error.NONE, is_one),
             and_(
+                has_member(group, response.member),
+                or_(response.leader == group.leader, and_(old, response.leader == step.before.leader)),
+                *(or_(absent(view.id), has_member(group, view.id)) for view in response.members),
                 response.generation == group.generation,
                 response.protocol == group.protocol,
                 response.protocol_type == group.protocol_type,
@@ -326,7 +365,7 @@ def is_listed(slot: Slot, views: tuple[MemberView, ...], group: Group) -> Truth:
         metadata = any_(
             and_(protocol.name == group.protocol, protocol.metadata == view.metadata) for protocol in slot.protocols
         )
-        found.append(and_(not_(absent(view.id)), view.id == slot.id, metadata))
+        found.append(and_(not_(absent(view.id)), view.id == slot.id, view.instance == slot.instance, metadata))
     return or_(*found)
 
 
@@ -406,7 +445,7 @@ def size_is_limited(step: CoordinatorStep) -> Truth:
     full, refused = is_full(step, request), any_(is_refusal_for_size(step, output) for output in step.outputs)
     return and_(
         implies(refused, and_(full, or_(absent(request.member), not_(holds_id(step.after, request.member))))),
-        implies(full, or_(refused, is_return(step, request))),
+        implies(full, or_(refused, and_(is_return(step, request), not_(step.moment.dialect.restart_needs_room)))),
     )
 
 

@@ -1,16 +1,10 @@
 """The theorems about what becomes of requests and timers in single steps: nothing is lost, time is given whole."""
 
-from collections.abc import Mapping
-
 from fencepost.model.classic.core.member_table import is_member
 from fencepost.model.classic.core.state import (
-    CommitResponse,
-    CoreResponse,
     HeartbeatRequest,
-    HeartbeatResponse,
     Holder,
     JoinRequest,
-    JoinResponse,
     LeaveRequest,
     LeaveResponse,
     NoResponse,
@@ -21,14 +15,20 @@ from fencepost.model.classic.core.state import (
 )
 from fencepost.model.classic.theorems.duty_statements import DUTY_THEOREMS
 from fencepost.model.classic.theorems.member_statements import MEMBER_THEOREMS
-from fencepost.model.classic.theorems.phase_statements import ADMISSION_THEOREMS, PHASE_THEOREMS, RECORD_THEOREMS
+from fencepost.model.classic.theorems.phase_statements import (
+    ADMISSION_THEOREMS,
+    PHASE_THEOREMS,
+    RECORD_THEOREMS,
+    holds_id,
+)
 from fencepost.model.classic.theorems.step_statements import (
     GENERATION_THEOREMS,
+    RESPONSES,
     CoordinatorStep,
     TimerExpiry,
-    begins_generation,
     is_about,
     joins_or_goes,
+    sync_timer_stays,
 )
 from fencepost.model.errors import Error
 from fencepost.model.groups.messages import CommitRequest
@@ -41,18 +41,10 @@ REFUSED = (
     Error.FENCED_INSTANCE_ID,
     Error.ILLEGAL_GENERATION,
     Error.INCONSISTENT_GROUP_PROTOCOL,
+    Error.UNKNOWN_SERVER_ERROR,
 )
-"""The errors by which the core refuses a request and does nothing else."""
-
-
-RESPONSES: Mapping[type, type[CoreResponse]] = {
-    JoinRequest: JoinResponse,
-    SyncRequest: SyncResponse,
-    HeartbeatRequest: HeartbeatResponse,
-    CommitRequest: CommitResponse,
-    LeaveRequest: LeaveResponse,
-}
-"""The kind of response to each kind of request."""
+"""The errors by which the core refuses a request and does nothing else; REBALANCE_IN_PROGRESS is another one, but for a
+Heartbeat."""
 
 
 @statement(
@@ -105,18 +97,21 @@ def sessions_are_whole(step: CoordinatorStep) -> Truth:
 
 
 def has_whole_session(step: CoordinatorStep, old: Slot, new: Slot) -> Truth:
-    """The session goes on, or begins now with the timeout of the member, of its predecessor, or of who asked for an
-    id."""
-    of_newcomer = isinstance(step.input, JoinRequest) and new.deadline == step.now + step.input.session_timeout
+    """The session goes on, or begins now with the timeout of the member, of the one that it replaces, or of who asked
+    for an id."""
+    asked = isinstance(step.input, JoinRequest) and new.deadline == step.now + step.input.session_timeout
     return or_(
         and_(old.armed, old.id == new.id, new.deadline == old.deadline),
         new.deadline == step.now + new.session_timeout,
-        new.deadline == step.now + old.session_timeout,
-        of_newcomer,
+        and_(is_member(old), old.id != new.id, new.deadline == step.now + old.session_timeout),
+        and_(new.holder == Holder.PENDING, asked),
     )
 
 
-@statement("T21", "A phase gives each member its rebalance timeout; only an initial delay may be shorter.")
+@statement(
+    "T21",
+    "A phase gives each member that it begins with its rebalance timeout; only an initial delay may be shorter.",
+)
 def phases_are_whole(step: CoordinatorStep) -> Truth:
     """Who is slow is waited for."""
     before, after = step.before, step.after
@@ -129,7 +124,7 @@ def phases_are_whole(step: CoordinatorStep) -> Truth:
     members = tuple((is_member(slot), step.now + slot.rebalance_timeout) for slot in after.slots)
     join_phase = and_(*(implies(member, not_(after.join_deadline < end)) for member, end in members))
     sync_phase = and_(*(implies(member, not_(after.sync_deadline < end)) for member, end in members))
-    return and_(implies(runs, or_(goes_on, join_phase, delays)), implies(begins_generation(step), sync_phase))
+    return and_(implies(runs, or_(goes_on, join_phase, delays)), or_(sync_timer_stays(step), sync_phase))
 
 
 @statement("T22", "No JoinGroup brings in an id that the coordinator did not issue.")
@@ -138,16 +133,15 @@ def ids_are_issued(step: CoordinatorStep) -> Truth:
     request = step.input
     if not isinstance(request, JoinRequest):
         return True
-    return or_(
-        absent(request.member),
-        any_(has_id(slot, request.member) for slot in step.before.slots),
-        and_(*(not_(has_id(slot, request.member)) for slot in step.after.slots)),
+    issued = step.moment.choices.member_id
+    return all_(
+        or_(
+            slot.holder == Holder.NOBODY,
+            holds_id(step.before, slot.id),
+            and_(absent(request.member), slot.id == issued),
+        )
+        for slot in step.after.slots
     )
-
-
-def has_id(slot: Slot, member: object) -> Truth:
-    """The slot is that of the id, issued or joined."""
-    return and_(slot.holder != Holder.NOBODY, slot.id == member)
 
 
 @statement("T23", "A SyncGroup that names another protocol gets no assignment.")
@@ -158,24 +152,35 @@ def sync_names_protocol(step: CoordinatorStep) -> Truth:
         return True
     other_name = and_(not_(absent(request.protocol)), request.protocol != before.protocol)
     other_type = and_(not_(absent(request.protocol_type)), request.protocol_type != before.protocol_type)
+    waits = (
+        and_(new.sync == request.handle, old.sync != request.handle)
+        for old, new in zip(before.slots, step.after.slots, strict=False)
+    )
     return implies(
         or_(other_name, other_type),
-        all_(
-            implies(and_(output.when, output.handle == request.handle), output.response.error != Error.NONE)
-            for output in step.outputs
-            if isinstance(output.response, SyncResponse)
+        and_(
+            *(
+                implies(and_(output.when, output.handle == request.handle), output.response.error != Error.NONE)
+                for output in step.outputs
+                if isinstance(output.response, SyncResponse)
+            ),
+            not_(any_(waits)),
         ),
     )
 
 
-@statement("T24", "A Heartbeat or a commit that is accepted gives its member a whole session.")
+@statement(
+    "T24",
+    "A Heartbeat of a member for its generation, or a commit that is accepted, gives the member a whole session.",
+)
 def requests_extend_sessions(step: CoordinatorStep) -> Truth:
-    """Who is heard of is alive."""
+    """Who is heard of is alive, in a join phase too."""
     request = step.input
     if not isinstance(request, HeartbeatRequest | CommitRequest):
         return True
+    told = (Error.NONE, Error.REBALANCE_IN_PROGRESS) if isinstance(request, HeartbeatRequest) else (Error.NONE,)
     accepted = any_(
-        and_(output.when, output.handle == request.handle, output.response.error == Error.NONE)
+        and_(output.when, output.handle == request.handle, any_(output.response.error == error for error in told))
         for output in step.outputs
         if not isinstance(output.response, NoResponse)
     )
@@ -190,9 +195,9 @@ def requests_extend_sessions(step: CoordinatorStep) -> Truth:
     )
 
 
-@statement("T25", "A request that is refused changes nothing of the group.")
+@statement("T25", "A request that is refused for its ids, generation, protocols or phase changes nothing of the group.")
 def refusals_change_nothing(step: CoordinatorStep) -> Truth:
-    """Strangers and zombies do no harm. A full group and a request for an id are no refusals of this kind."""
+    """Strangers and zombies do no harm. A Heartbeat that is told of a rebalance is not refused (T24)."""
     return implies(is_refused(step), are_equal(step.before, step.after))
 
 
@@ -205,8 +210,9 @@ def is_refused(step: CoordinatorStep) -> Truth:
         given = [output.response for output in step.outputs if isinstance(output.response, LeaveResponse)]
         errors = [error for response in given for error in response.entries]
         return and_(len(errors) > 0, *(error != Error.NONE for error in errors))
+    errors_of = REFUSED if isinstance(request, HeartbeatRequest) else (*REFUSED, Error.REBALANCE_IN_PROGRESS)
     refused = any_(
-        and_(output.when, output.handle == request.handle, any_(output.response.error == error for error in REFUSED))
+        and_(output.when, output.handle == request.handle, any_(output.response.error == error for error in errors_of))
         for output in step.outputs
         if not isinstance(output.response, NoResponse | LeaveResponse)
     )

@@ -4,13 +4,15 @@ They need no ghost state: a step is the group before it, its input, the moment, 
 Between steps nothing changes, so what holds of each step holds of a whole run.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 
 from fencepost.model.classic.core.member_table import is_member, offered_by_all
 from fencepost.model.classic.core.state import (
+    CommitResponse,
     Context,
+    CoreResponse,
     Group,
     HeartbeatRequest,
     HeartbeatResponse,
@@ -18,6 +20,7 @@ from fencepost.model.classic.core.state import (
     JoinRequest,
     JoinResponse,
     LeaveRequest,
+    LeaveResponse,
     Output,
     Phase,
     Slot,
@@ -29,8 +32,8 @@ from fencepost.model.classic.theorems.lemmas import is_generation_active, partit
 from fencepost.model.errors import Error
 from fencepost.model.groups.messages import CommitRequest
 from fencepost.model.logic import Time, Truth, absent, all_, and_, any_, holds, not_, or_
-from fencepost.model.sorts import Assignment
-from fencepost.model.statement import implies, statement
+from fencepost.model.sorts import Assignment, InstanceId, MemberId
+from fencepost.model.statement import are_equal, implies, statement
 
 
 class TimerKind(Enum):
@@ -50,6 +53,16 @@ class TimerExpiry:
 
 
 Input = JoinRequest | SyncRequest | HeartbeatRequest | LeaveRequest | CommitRequest | TimerExpiry
+
+
+RESPONSES: Mapping[type, type[CoreResponse]] = {
+    JoinRequest: JoinResponse,
+    SyncRequest: SyncResponse,
+    HeartbeatRequest: HeartbeatResponse,
+    CommitRequest: CommitResponse,
+    LeaveRequest: LeaveResponse,
+}
+"""The kind of response to each kind of request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +103,7 @@ def leader_is_member(group: Group) -> Truth:
 def assignment_is_leaders(step: CoordinatorStep) -> Truth:
     """The coordinator passes assignments on, and changes none."""
     before, after = step.before, step.after
-    arrives = and_(before.phase == Phase.COMPLETING, after.phase == Phase.STABLE)
+    arrives = and_(before.phase != Phase.STABLE, after.phase == Phase.STABLE)
     lasts = and_(before.phase == Phase.STABLE, after.phase == Phase.STABLE)
     pairs = tuple(zip(before.slots, after.slots, strict=False))
     return and_(
@@ -152,10 +165,9 @@ def timer_is_due(step: CoordinatorStep) -> Truth:
     """Time is never cut short, and runs out."""
     if not isinstance(step.input, TimerExpiry):
         return True
+    unchanged = and_(are_equal(step.before, step.after), *(not_(output.when) for output in step.outputs))
     is_due = is_timer_due(step.before, step.input, step.now)
-    if step.after is step.before and not step.outputs:
-        return not_(is_due)
-    return is_due
+    return or_(and_(is_due, not_(unchanged)), and_(not_(is_due), unchanged))
 
 
 def is_timer_due(group: Group, timer: TimerExpiry, now: Time) -> Truth:
@@ -173,13 +185,21 @@ def join_phase_waits(step: CoordinatorStep) -> Truth:
     """Nobody is left behind while there is time."""
     if isinstance(step.input, TimerExpiry) and step.input.kind is TimerKind.JOIN:
         return True
-    ends = and_(step.before.phase == Phase.PREPARING, step.after.phase != Phase.PREPARING)
     return implies(
-        ends,
+        ends_join_phase(step),
         all_(
             or_(slot.holder == Holder.NOBODY, slot.join != 0, joins_or_goes(step.input, index, slot))
             for index, slot in enumerate(step.before.slots)
         ),
+    )
+
+
+def ends_join_phase(step: CoordinatorStep) -> Truth:
+    """The join phase ends, be it that another one begins at once."""
+    before, after = step.before, step.after
+    return and_(
+        before.phase == Phase.PREPARING,
+        or_(after.phase != Phase.PREPARING, after.generation != before.generation),
     )
 
 
@@ -201,8 +221,15 @@ def generation_is_who_joined(step: CoordinatorStep) -> Truth:
 
 
 def begins_generation(step: CoordinatorStep) -> Truth:
-    """A join phase ends in a generation with members."""
-    return and_(step.before.phase == Phase.PREPARING, step.after.phase == Phase.COMPLETING)
+    """A join phase ends in a generation with members; it may have begun in the same step."""
+    return and_(step.after.generation != step.before.generation, is_generation_active(step.after))
+
+
+def sync_timer_stays(step: CoordinatorStep) -> Truth:
+    """No sync timer begins: it does not run after the step, or goes on."""
+    before, after = step.before, step.after
+    same = and_(before.sync_armed, after.sync_deadline == before.sync_deadline)
+    return or_(not_(after.sync_armed), and_(same, not_(begins_generation(step))))
 
 
 def joins_or_goes(cause: Input, index: int, slot: Slot) -> Truth:
@@ -216,7 +243,7 @@ def is_about(cause: Input, index: int, slot: Slot) -> Truth:
         case TimerExpiry(kind, which):
             return kind is TimerKind.MEMBER and which == index
         case LeaveRequest(entries=entries):
-            return any_(is_named(slot, member, instance) for member, instance in entries)
+            return any_(names(slot, member, instance) for member, instance in entries)
         case _:
             return is_named(slot, cause.member, cause.instance)
 
@@ -224,6 +251,17 @@ def is_about(cause: Input, index: int, slot: Slot) -> Truth:
 def is_named(slot: Slot, member: object, instance: object) -> Truth:
     """The slot has this member id or this instance id."""
     return or_(and_(not_(absent(member)), slot.id == member), and_(not_(absent(instance)), slot.instance == instance))
+
+
+def names(slot: Slot, member: MemberId | None, instance: InstanceId | None) -> Truth:
+    """The entry of a LeaveGroup names the pending id or the member in this slot."""
+    by_id = and_(not_(absent(member)), slot.id == member)
+    fits = or_(absent(instance), and_(not_(absent(slot.instance)), slot.instance == instance))
+    static = and_(absent(member), not_(absent(instance)), not_(absent(slot.instance)), slot.instance == instance)
+    return or_(
+        and_(slot.holder == Holder.PENDING, by_id),
+        and_(is_member(slot), or_(and_(by_id, fits), static)),
+    )
 
 
 @statement("T12", "A join phase that ends in a generation answers each of its members that waits, with success.")
@@ -271,13 +309,12 @@ def leader_stays(step: CoordinatorStep) -> Truth:
             and_(
                 is_member(old),
                 old.id == before.leader,
-                is_member(new),
-                new.id == old.id,
+                has_member(after, old.id),
                 or_(after.generation == before.generation, old.join != 0, is_about(step.input, index, old)),
             ),
             after.leader == before.leader,
         )
-        for index, (old, new) in enumerate(zip(before.slots, after.slots, strict=False))
+        for index, old in enumerate(before.slots)
     )
 
 

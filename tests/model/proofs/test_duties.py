@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fencepost.model.classic.core import join, join_phase, membership, sync, timers
+from fencepost.model.classic.core import join, join_phase, member_table, membership, sync, timers
 from fencepost.model.classic.member import member
 from fencepost.model.classic.proofs.induction import ProofSize, decode_refutation, prove_event, replay_handler
 from fencepost.model.classic.proofs.proof_events import coordinator_events, member_events
@@ -17,6 +17,19 @@ from tests.support.proof_document import rows
 
 SMALL = ProofSize(slots=2, partitions=1)
 EVENTS = {event.name: event for event in (*coordinator_events(SMALL.slots), *member_events())}
+AT_ONCE = (
+    join_phase.prepare_rebalance,
+    "    if all_joined(begun):\n        done, responses = complete_join(begun, context)\n",
+    "    if True:\n"
+    "        done, responses = evolve(begun, phase=Phase.COMPLETING, generation=group.generation + 1), ()\n",
+)
+FORMER_TIMEOUT = (
+    join.update_member,
+    "    changed, dropped = park_join(group, index, request)\n",
+    "    slot = group.slots[index]\n"
+    "    late = evolve(slot, armed=True, deadline=context.now + slot.session_timeout)\n"
+    "    changed, dropped = park_join(with_slot(group, index, late), index, request)\n",
+)
 IDLE: dict[str, tuple[Callable[..., Any], str, str, str, str]] = {
     "whoever waited in a join phase is told an error at its end": (
         join_phase.complete_join,
@@ -175,6 +188,212 @@ IDLE: dict[str, tuple[Callable[..., Any], str, str, str, str]] = {
         "errors.append(Error.UNKNOWN_MEMBER_ID if errors else error)",
         "leave-two",
         "T29",
+    ),
+    "a SyncGroup in a join phase makes the group stable": (
+        sync.sync,
+        'sync_error(group, request, Error.REBALANCE_IN_PROGRESS, "sync.preparing")',
+        'Step(evolve(group, phase=Phase.STABLE), (), "sync.preparing")',
+        "sync",
+        "T8",
+    ),
+    "a sync timer that is due and idle goes on": (
+        timers.expire_sync,
+        'Step(evolve(group, sync_armed=False), (), "timer.sync-idle")',
+        'Step(evolve(group, sync_armed=True), (), "timer.sync-idle")',
+        "expire-sync",
+        "T9",
+    ),
+    "a join phase ends and begins again while a member is missing": (
+        join_phase.try_complete_join,
+        "return group, ()",
+        "return evolve(group, generation=group.generation + 1), ()",
+        "join",
+        "T10",
+    ),
+    "a generation begins at once with whoever is there": (*AT_ONCE, "join", "T11"),
+    "a generation begins at once and is told to nobody": (*AT_ONCE, "join", "T12"),
+    "a member is exchanged for the leader": (
+        sync.sync_completing,
+        "from_empty=False, slots=tuple(slots))",
+        "from_empty=False, slots=tuple(reversed(slots)), leader=None)",
+        "sync",
+        "T14",
+    ),
+    "a LeaveGroup that is fenced lets go of what waits": (
+        membership.remove_entry,
+        "    if error != Error.NONE:\n",
+        "    named = find(group, member, Holder.MEMBER)\n"
+        "    if error != Error.NONE and named != NOWHERE:\n"
+        "        return error, False, (clear_slot(group, named), ())\n"
+        "    if error != Error.NONE:\n",
+        "leave",
+        "T19",
+    ),
+    "a JoinGroup begins a session of the timeout before it": (*FORMER_TIMEOUT, "join", "T20"),
+    "the first JoinGroup waits for a session of the timeout before it": (*FORMER_TIMEOUT, "join", "T56"),
+    "a JoinGroup begins a session that its member does not have": (
+        join.update_member,
+        "    after, outputs = trigger_rebalance(changed, context)\n",
+        "    mine = evolve(group.slots[index], armed=True, deadline=context.now + request.session_timeout)\n"
+        "    after, outputs = trigger_rebalance(with_slot(changed, index, mine), context)\n",
+        "join",
+        "T20",
+    ),
+    "a SyncGroup cuts the sync phase short": (
+        sync.sync_completing,
+        'Step(update_sync_timer(waiting), dropped, "sync.follower")',
+        'Step(evolve(update_sync_timer(waiting), sync_deadline=context.now), dropped, "sync.follower")',
+        "sync",
+        "T21",
+    ),
+    "each SyncGroup gives the others more time": (
+        sync.sync_completing,
+        'Step(update_sync_timer(waiting), dropped, "sync.follower")',
+        'Step(evolve(update_sync_timer(waiting), sync_deadline=group.sync_deadline + 1), dropped, "sync.follower")',
+        "sync",
+        "T56",
+    ),
+    "a newcomer gets an id that was not issued for it": (
+        join.join_newcomer,
+        "admit(group, free, context.choices.member_id,",
+        "admit(group, free, context.choices.leader,",
+        "join",
+        "T22",
+    ),
+    "a follower waits with another protocol": (
+        sync.sync,
+        "if not names_protocol(group, request, context):",
+        "if (group.phase != Phase.COMPLETING or request.member == group.leader) and not names_protocol("
+        "group, request, context):",
+        "sync",
+        "T23",
+    ),
+    "a Heartbeat in a join phase does not extend the session": (
+        membership.heartbeat,
+        "respond_to_heartbeat(alive, request, Error.REBALANCE_IN_PROGRESS",
+        "respond_to_heartbeat(group, request, Error.REBALANCE_IN_PROGRESS",
+        "heartbeat",
+        "T24",
+    ),
+    "a SyncGroup that comes too early leaves a trace": (
+        sync.sync,
+        "sync_error(group, request, Error.REBALANCE_IN_PROGRESS",
+        "sync_error(evolve(group, newcomer=True), request, Error.REBALANCE_IN_PROGRESS",
+        "sync",
+        "T25",
+    ),
+    "an issued id with an instance id is lost": (
+        join.join,
+        'Step(group, response, "join.pending-with-instance")',
+        'Step(clear_slot(group, pending), response, "join.pending-with-instance")',
+        "join",
+        "T25",
+    ),
+    "a static member joins without its instance id": (
+        member_table.add_member,
+        "instance=request.instance",
+        "instance=None",
+        "join",
+        "T26",
+    ),
+    "a Heartbeat takes the instance id": (
+        member_table.rearm,
+        "armed=True",
+        "instance=None, armed=True",
+        "heartbeat",
+        "T26",
+    ),
+    "there is no initial delay": (
+        join_phase.prepare_rebalance,
+        "delay = context.initial_rebalance_delay",
+        "delay = 0",
+        "join",
+        "T27",
+    ),
+    "the error of an entry is that of the LeaveGroup": (
+        membership.leave,
+        "LeaveResponse(Error.NONE, tuple(errors))",
+        "LeaveResponse(errors[0], tuple(errors))",
+        "leave",
+        "T29",
+    ),
+    "a member is told its generation and not its id": (
+        join.resend_generation,
+        "current_response(group, slot)",
+        "current_response(group, evolve(slot, id=None))",
+        "join",
+        "T31",
+    ),
+    "a member is told of no leader": (join_phase.join_response, "leader=group.leader", "leader=None", "join", "T31"),
+    "the leader is told of one that is no member": (
+        join_phase.member_views,
+        "if is_member(slot)",
+        "if slot.id is not None",
+        "expire-join",
+        "T31",
+    ),
+    "the leader is told of no instance ids": (
+        join_phase.member_views,
+        "MemberView(slot.id, slot.instance,",
+        "MemberView(slot.id, None,",
+        "expire-join",
+        "T31",
+    ),
+    "who waits is told the generation before as another one leaves": (
+        join_phase.join_response,
+        "generation=group.generation",
+        "generation=group.generation - 1",
+        "leave",
+        "T31",
+    ),
+    "a SyncGroup that waits gets the response to a JoinGroup": (
+        join_phase.prepare_rebalance,
+        "SyncResponse(Error.REBALANCE_IN_PROGRESS)",
+        "JoinResponse(Error.REBALANCE_IN_PROGRESS)",
+        "join",
+        "T34",
+    ),
+    "the leader's SyncGroup is not awaited": (
+        join_phase.complete_join,
+        "unsynced=True",
+        "unsynced=slot.id != group.leader",
+        "expire-join",
+        "T35",
+    ),
+    "a Heartbeat counts as a SyncGroup": (
+        member_table.rearm,
+        "armed=True",
+        "unsynced=False, armed=True",
+        "heartbeat",
+        "T35",
+    ),
+    "nobody looks at the join phase when a member finds no room": (
+        join.evict,
+        "if context.dialect.eviction_waits:",
+        "if True:",
+        "join",
+        "T36",
+    ),
+    "a static member that returns finds room in each dialect": (
+        join.join,
+        " or context.dialect.restart_needs_room",
+        "",
+        "join",
+        "T41",
+    ),
+    "a late response to a Heartbeat lets go of the JoinGroup that waits": (
+        member.handle_error,
+        'MemberStep(member, (), "member.late-answer")',
+        'MemberStep(evolve(member, waiting=0), (), "member.late-answer")',
+        "member-heartbeat-response",
+        "T43",
+    ),
+    "a join phase that is over takes pending ids with it": (
+        join_phase.complete_join,
+        "FREE if is_member(slot) and slot.join == 0",
+        "FREE if slot.join == 0",
+        "expire-join",
+        "T58",
     ),
 }
 """By what is wrong: a function, a text in it, what is there instead, the event and the theorem that have to notice."""
