@@ -22,6 +22,7 @@ _PROGRAMS = {
     "fencepost": f'exec "{sys.executable}" -m fencepost "$@"\n',
     "python": f'exec "{sys.executable}" "$@"\n',
     "python3": f'exec "{sys.executable}" "$@"\n',
+    "kafka-dump-log.sh": f'cat "{DATA}/orders/dump-3.9.txt"\n',
 }
 _BROKER = f'#!/bin/sh\nexec "{sys.executable}" -m tests.support.foreground_broker . calm\n'
 
@@ -74,6 +75,9 @@ def prepare_folder(folder: Path, text: str) -> dict[str, str]:
     shutil.copy(DOCS / "examples" / "clients" / "kafka_python_consumer.py", folder / "consumer.py")
     (folder / "broker-1").mkdir()
     shutil.copy(DATA / "kafka-4-requests.log.gz", folder / "broker-1" / "kafka-request.log.1.gz")
+    for number, name in enumerate(("j44.log", "j28.log"), 1):
+        shutil.copy(DATA / "orders" / name, folder / f"consumer-{number}.log")
+    shutil.copytree(DATA / "orders" / "__consumer_offsets-1", folder / "__consumer_offsets-1")
     (folder / "registry").symlink_to(DOCS / "registry")
     (folder / "make-zipapp").symlink_to(DOCS / "ci" / "make-zipapp")
     for block in fenced_blocks(text, "toml")[:1]:
