@@ -114,9 +114,13 @@ OUTSIDER_COMMIT = Property(
     "a commit of an outsider in every state of the coordinator",
     "commits of members without a generation: they send none",
 )
-LEADER_IS_MEMBER, PROTOCOL_IS_COMMON = (
+LEADER_IS_MEMBER, LEADER_EXISTS, PROTOCOL_IS_COMMON = (
     Property(one.id, one.sentence, "every state of the coordinator", "fail-over, deletion")
-    for one in (step_statements.leader_is_member, step_statements.protocol_is_common)
+    for one in (
+        step_statements.leader_is_member,
+        step_statements.generation_has_leader,
+        step_statements.protocol_is_common,
+    )
 )
 
 
@@ -188,6 +192,7 @@ PROPERTIES = (
     TIMERS_ANSWER,
     OUTSIDER_COMMIT,
     LEADER_IS_MEMBER,
+    LEADER_EXISTS,
     PROTOCOL_IS_COMMON,
     *STEPS,
     *MEMBER_STEPS,
@@ -340,6 +345,7 @@ def property_checks(count: int) -> tuple[Check, ...]:
         (TIMERS_ANSWER, timers_answer, lambda one: any(slot.join != 0 or slot.sync != 0 for slot in one.group.slots)),
         (OUTSIDER_COMMIT, lambda one: one.group.phase == Phase.EMPTY or not is_outsider_heard(one), is_outsider_heard),
         (LEADER_IS_MEMBER, keeps_statement(step_statements.leader_is_member), is_active),
+        (LEADER_EXISTS, keeps_statement(step_statements.generation_has_leader), is_active),
         (PROTOCOL_IS_COMMON, keeps_statement(step_statements.protocol_is_common), is_active),
         *((one, PROBES[one.name].is_kept, PROBES[one.name].is_shown) for one in STEPS if one.name in PROBES),
     )

@@ -185,7 +185,7 @@ def batch_leave(name: str, *, settles_once: bool) -> ProofEvent:
     return ProofEvent(name, leave, prepare, run)
 
 
-_LEAVING = frozenset({"group-leader", "join-response-claims", "syncing-claims", "T36"})
+_LEAVING = frozenset({"T7-exists", "join-response-claims", "syncing-claims", "T36"})
 """What need not hold between the entries of a LeaveGroup."""
 
 

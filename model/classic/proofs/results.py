@@ -210,7 +210,7 @@ def coverage(one: Statement, report: InductionReport, size: ProofSize) -> str:
 
 # --- The results of the proofs that are no induction over handlers, and the sentences of all theorems.
 
-_KERNEL = {one.kernel_id: one.sentence for one in REGISTRY if one.kernel_id}
+_KERNEL = {one.kernel_id: one.kernel_sentence for one in REGISTRY if one.kernel_id}
 _DRAINING = {
     "draining.after": "Going on after the partition visited last serves every buffered partition within n polls.",
     "draining.after-unrefilled": "Going on after it serves whatever is buffered, also if nothing is fetched again.",

@@ -67,12 +67,6 @@ def group_generation(group: Group) -> Truth:
     return and_(group.generation >= 0, implies(is_generation_active(group), group.generation >= 1))
 
 
-@statement("group-leader", "A generation in use has a leader.")
-def group_leader(group: Group) -> Truth:
-    """Not so between the entries of a LeaveGroup of several."""
-    return implies(is_generation_active(group), not_(absent(group.leader)))
-
-
 @statement("group-parked", "JoinGroup is parked for members while the group prepares, SyncGroup while it completes.")
 def group_parked(group: Group) -> Truth:
     """Who waits, and when."""
@@ -291,7 +285,6 @@ LEMMAS = (
     group_empty,
     group_leaderless,
     group_generation,
-    group_leader,
     group_parked,
     group_synced,
     sync_timer,

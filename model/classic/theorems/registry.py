@@ -31,13 +31,18 @@ class Theorem:
 
     @property
     def sentence(self) -> str:
-        """The sentence, the same for all forms."""
+        """The sentence, of the handlers and in a search."""
         return self.statement.sentence
 
     @property
     def kernel_id(self) -> str:
         """The name under which it is proved of the kernel, empty for none."""
         return "" if self.invariant is None else f"kernel.{self.invariant.__name__}"
+
+    @property
+    def kernel_sentence(self) -> str:
+        """What is proved of the kernel, in its words."""
+        return "" if self.invariant is None else (self.invariant.__doc__ or "")
 
 
 ONE_LEADER = Theorem(

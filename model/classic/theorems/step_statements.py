@@ -99,6 +99,12 @@ def leader_is_member(group: Group) -> Truth:
     return implies(is_generation_active(group), or_(absent(group.leader), has_member(group, group.leader)))
 
 
+@statement("T7-exists", "A generation has a leader.")
+def generation_has_leader(group: Group) -> Truth:
+    """Somebody is asked to compute the assignment. Between the entries of a LeaveGroup of several there may be none."""
+    return implies(is_generation_active(group), not_(absent(group.leader)))
+
+
 @statement("T8", "The assignment that a member receives is the one that the leader of its generation sent for it.")
 def assignment_is_leaders(step: CoordinatorStep) -> Truth:
     """The coordinator passes assignments on, and changes none."""
@@ -367,6 +373,7 @@ GENERATION_THEOREMS = (
     no_commit_without_generation,
     no_commit_before_assignment,
     leader_is_member,
+    generation_has_leader,
     assignment_is_leaders,
     timer_is_due,
     join_phase_waits,

@@ -238,7 +238,7 @@ MUTANTS: list[tuple[Callable[..., Any], str, str, str, set[str]]] = [
         "load",
         {"record-generation", "group-generation"},
     ),
-    (group_log.load_group, "leader=stored.leader", "leader=None", "load", {"group-leader"}),
+    (group_log.load_group, "leader=stored.leader", "leader=None", "load", {"T7-exists"}),
     (group_log.load_group, "ite(early, Phase.COMPLETING, Phase.STABLE)", "Phase.STABLE", "load", {"record-leader"}),
     (group_log.member_record, "assignment=slot.assignment", "assignment=None", "sync", {"stored-assignment"}),
     (group_log.load_slot, "join=0, ", "join=1, ", "load", {"group-parked", "loaded-timers"}),
@@ -256,7 +256,7 @@ MUTANTS: list[tuple[Callable[..., Any], str, str, str, set[str]]] = [
         {"stored-group"},
     ),
     (group_log.writes_record, 'step.rule == "join.replace.stable"', "False", "join", {"stored-group"}),
-    (group_log.group_record, "leader=group.leader", "leader=None", "expire-join", {"record:group-leader"}),
+    (group_log.group_record, "leader=group.leader", "leader=None", "expire-join", {"record:T7-exists"}),
     (group_log.member_record, "id=slot.id", "id=slot.instance", "expire-join", {"record:group-ids"}),
     (
         group_log.writes_record,
