@@ -24,7 +24,17 @@ from tests.support.consumer.next_step import (
     held,
     next_step,
 )
-from tests.support.consumer.theorems import EVENTS, RETRY, STATEMENTS, idempotent, keeps_contract
+from tests.support.consumer.theorems import (
+    EVENTS,
+    OBEY,
+    RETRY,
+    STATEMENTS,
+    approaches,
+    distance,
+    idempotent,
+    keeps_contract,
+    undisturbed,
+)
 
 NAMED = {event.name: event for event in EVENTS}
 
@@ -170,6 +180,34 @@ def take_more(window: Window, reported: Partitions | None, subscribed: Partition
 def test_a_heartbeat_that_reports_something_else_is_no_retry() -> None:
     verdict = prove_handler(replace(RETRY, handler=take_more), Window, lambda pair: pair, (idempotent,))
     assert {one.statement for one in verdict.counterexamples} == {"idempotent"}
+
+
+# --- Progress by a rank: a member that obeys is at the epoch of its target after two heartbeats, whatever others do.
+
+
+def test_a_member_that_obeys_gets_nearer_with_each_heartbeat() -> None:
+    assert prove_handler(OBEY, Window, lambda window: window, (*STATEMENTS, approaches)).is_proved
+
+
+@pytest.mark.parametrize("name", ["other-heartbeat", "other-is-fenced", "bump"])
+def test_nobody_else_takes_it_further_away(name: str) -> None:
+    assert prove_handler(NAMED[name], Window, lambda window: window, (*STATEMENTS, undisturbed)).is_proved
+
+
+def report_nothing(window: Window) -> Window:
+    return steps.heartbeat(window, None, window.member.subscribed)
+
+
+def test_a_member_that_confirms_nothing_stays_where_it_is() -> None:
+    silent = replace(OBEY, handler=report_nothing)
+    (example,) = prove_handler(silent, Window, lambda window: window, (*STATEMENTS, approaches)).counterexamples
+    assert example.statement == "approaches"
+    assert distance(example.result) >= distance(example.state) > 0
+
+
+def test_a_new_target_takes_a_member_further_away() -> None:
+    verdict = prove_handler(NAMED["assign"], Window, lambda window: window, (*STATEMENTS, undisturbed))
+    assert {one.statement for one in verdict.counterexamples} == {"undisturbed"}
 
 
 # --- The function that is proved is the one that runs: a group of several members.

@@ -111,6 +111,11 @@ def heartbeat(window: Window, reported: Partitions | None, subscribed: Partition
     return evolve(window, member=stepped)
 
 
+def obey(window: Window) -> Window:
+    """The member reports what is left when it has given up what it has to, and subscribes to the same as before."""
+    return heartbeat(window, window.member.assigned, window.member.subscribed)
+
+
 def join(window: Window, subscribed: Partitions) -> Window:
     """The member comes, or comes again, with nothing."""
     newcomer = Member(0, 0, UNRELEASED, NOTHING, NOTHING, subscribed, {})

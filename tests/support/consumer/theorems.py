@@ -105,3 +105,26 @@ def idempotent(before: Window, after: tuple[Window, Window]) -> Truth:
     once, twice = after[0].member, after[1].member
     is_where_it_was = once.epoch == twice.epoch and once.state == twice.state
     return is_where_it_was and once.assigned == twice.assigned and once.revoking == twice.revoking
+
+
+# --- Progress: a rank that a fair step lowers and no other raises, so that the number of fair steps is bounded by it.
+
+OBEY = HandlerEvent("obey", steps.obey, ())
+
+
+def distance(window: Window) -> int:
+    """How many heartbeats a member that obeys is away from the epoch of the target, while the target stands."""
+    member = window.member
+    settled = member.epoch == window.target_epoch and member.state != UNREVOKED
+    revoked = member.state == UNREVOKED and member.assigned <= window.target & member.subscribed
+    return 0 if settled else 1 if revoked else 2
+
+
+@statement("approaches", "A heartbeat of a member that obeys brings it nearer to the epoch of its target.")
+def approaches(before: Window, after: Window) -> Truth:
+    return distance(before) == 0 or distance(after) < distance(before)
+
+
+@statement("undisturbed", "A step that leaves the target as it is takes nobody else further away from it.")
+def undisturbed(before: Window, after: Window) -> Truth:
+    return distance(after) <= distance(before)
