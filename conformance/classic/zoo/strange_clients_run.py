@@ -20,6 +20,7 @@ from itertools import count
 from types import SimpleNamespace
 from typing import Any
 
+from fencepost.adapters.classic.client import client
 from fencepost.adapters.classic.client.driver import ReferenceDriver
 from fencepost.adapters.serve import server
 from fencepost.adapters.virtual_clock import run_virtual, run_virtual_in_thread
@@ -48,6 +49,8 @@ from fencepost.conformance.zoo.strangers import (
     play_named,
     put_in_differences,
 )
+from fencepost.model.assignors.group import Assign, Assignment, ClusterTopics, GroupMember
+from fencepost.model.assignors.registry import Assignor
 from fencepost.model.classic.catalogue.client import CLIENT_CATALOGUE, MEMBER_RULES
 from fencepost.model.classic.member.settings import ClientSettings
 from fencepost.traces.events import Event, Kind
@@ -83,6 +86,25 @@ def client_pools() -> Mapping[str, Mapping[str, ClientFault]]:
 def fault_with(id: str) -> ClientFault:
     """The fault with this id."""
     return find_fault(client_pools(), id)
+
+
+def put_in_fault(fault: ClientFault, patch: Patch) -> None:
+    """Put a fault into this process; one of an assignor is in force while a client makes its plan, and not while the
+    judge looks at that."""
+    if fault.subject is not Side.ASSIGNOR:
+        fault.apply(patch)
+        return
+
+    def make_faulty(shipped: Assign) -> Assign:
+        def assign(members: Sequence[GroupMember], cluster: ClusterTopics) -> Assignment:
+            with fault.activate():
+                return shipped(members, cluster)
+
+        return assign
+
+    known: Mapping[str, Assignor] = vars(client)["ASSIGNORS"]
+    faulty = {name: replace(one, assign=make_faulty(one.assign)) for name, one in known.items()}
+    patch.replace(client, "ASSIGNORS", faulty)
 
 
 def goes_with(fault: Fault[Any], others: Sequence[Fault[Any]], differences: Sequence[str]) -> bool:
@@ -163,7 +185,7 @@ def names_of(faults: tuple[ClientFault, ...]) -> FaultNames | None:
     with Patch() as patch:
         try:
             for fault in faults:
-                fault.apply(patch)
+                put_in_fault(fault, patch)
             faulty = tuple(course_of(settings, scenario) for scenario in SCENARIOS)
         except (Exception, CpuLimitExceeded):  # it cannot be made, or hangs
             return None
@@ -223,7 +245,7 @@ async def test_disguised(stranger: Stranger, faults: Sequence[ClientFault]) -> R
     with Patch() as patch:
         put_in_differences(CLIENT_DIFFERENCES, stranger, patch)
         for fault in faults:
-            fault.apply(patch)
+            put_in_fault(fault, patch)
         subject = reference.make_subject(base_settings(faults))
         protocol = DRIVEN_CLIENTS if subject.is_driven else CLASSIC_CLIENTS
         player = ClientPlayer(subject, BUNDLED, protocol.judge, subject.start_cluster, 30.0, "virtual")
@@ -238,7 +260,7 @@ def shows_on(stranger: Stranger, faults: Sequence[ClientFault], id: str) -> bool
     with Patch() as patch:
         put_in_differences(CLIENT_DIFFERENCES, stranger, patch)
         before = [course_of(settings, scenario).events for scenario in SCENARIOS]
-        fault.apply(patch)
+        put_in_fault(fault, patch)
         try:
             return [course_of(settings, scenario).events for scenario in SCENARIOS] != before
         except CpuLimitExceeded:

@@ -15,6 +15,7 @@ from fencepost.model.classic.member.member import lose_membership
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from fencepost.traces.classic.client import client
+from fencepost.traces.classic.client.application import Application
 from fencepost.traces.classic.client.client import MONITORS, ClassicClient
 from fencepost.traces.classic.client.plans import Plans
 from fencepost.traces.classic.client.standings import NOBODY, step_on
@@ -49,6 +50,14 @@ def test_a_monitor_can_be_taken_away(name: str) -> None:
     for monitor in MONITORS:
         fewer = findings_in(events, header, tuple(each for each in MONITORS if each is not monitor))
         assert fewer + alone[monitor] == everything
+
+
+def test_a_partition_that_is_assigned_anew_is_not_paused() -> None:
+    partition = "topic", 0
+    application = Application(is_driven=True, paused=frozenset({partition}))
+    event = Event(1, 0, 0, "A", Kind.CALLBACK, "assigned", 0, {"partitions": [["topic", 0]]})
+    application.take_assigned(event, is_cooperative=False)  # of an assignment that the client may not have read
+    assert application.owned == {partition} and not application.paused
 
 
 FOLD = {"fold", "news"}

@@ -193,6 +193,19 @@ def fetch_on_an_older_connection(events: list[Event]) -> Iterable[Event]:
     return [evolve(each, connection=4) if each.sequence in (147, 149) else each for each in events]
 
 
+def end_later(events: list[Event]) -> Iterable[Event]:
+    """The trace ends seven seconds later, in which nothing happens."""
+    return [*events[:-1], evolve(events[-1], time=events[-1].time + 7_000)]
+
+
+def serve_others(events: list[Event]) -> Iterable[Event]:
+    """The records of one partition are told of as those of another."""
+    for event in events:
+        told = event.body["records"] if event.kind is Kind.POLL else []
+        records = [[topic, 1 if number == 2 else number, offset] for topic, number, offset in told]
+        yield evolve(event, body={**event.body, "records": records}) if records else event
+
+
 CASES: list[tuple[str, str, Change]] = [
     ("no-coordinator", "HBT-01", without(lambda event: event.api == "FindCoordinator")),
     ("doubled-response", "HBT-01", without(lambda event: event.api == "doubled")),
@@ -281,6 +294,11 @@ CASES: list[tuple[str, str, Change]] = [
     ("sought-before-a-connection", "POLL-02", without(lambda event: event.sequence == 318)),
     ("idle-while-joining", "HBT-12", without(lambda event: event.sequence in (306, 312))),
     ("revoked-before-a-connection", "PREFETCH-08", fetch_on_an_older_connection),
+    ("lost-beside-a-commit", "CALLBACK-07", without(lambda event: event.sequence == 85)),
+    ("drained-one-by-one", "POLL-06", serve_others),
+    ("drained-until-the-end", "PREFETCH-03", end_later),
+    ("paused-while-others-are-drained", "PREFETCH-03", end_later),
+    ("buffered-through-a-rebalance", "MCOMMIT-19", without(lambda event: event.kind is Kind.POLL)),
     ("growing-backoff", "PREFETCH-03", without(lambda event: event.api == "OffsetFetch" and event.time > 2_000)),
 ]
 """The name of a trace, the requirement that it seemed to violate, and the change after which it does."""

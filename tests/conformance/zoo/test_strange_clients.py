@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from fencepost.adapters.classic.client import client
 from fencepost.adapters.classic.client.client import ReferenceClient
 from fencepost.conformance.classic.zoo.clients import CLIENT_BUGS
 from fencepost.conformance.classic.zoo.clients.reference import COOPERATIVE, EAGER
@@ -18,14 +19,20 @@ from fencepost.conformance.classic.zoo.strange_clients_run import (
     names_of,
     play_faulty,
     play_stranger,
+    put_in_fault,
     requirements_of,
 )
 from fencepost.conformance.cli import main
-from fencepost.conformance.zoo.fault import Side
+from fencepost.conformance.zoo.fault import Patch, Side
 from fencepost.conformance.zoo.registry import stranger_kind
 from fencepost.conformance.zoo.strangers import Difference, FaultNames, Stranger, draw_stranger, hold_against
+from fencepost.model.assignors.group import ClusterTopics, GroupMember, Subscription
+from fencepost.model.assignors.properties import broken_properties
+from fencepost.model.assignors.registry import ASSIGNORS
 
 PLAIN = Stranger(1, 0, (), (), only=("MEMBER-02", "POLL-02"), side=Side.MEMBER)
+MEMBERS = (GroupMember("a", Subscription(("known", "unknown"))),)
+TOPICS = ClusterTopics({"known": 1})
 IDLE = {"no driver"}
 """The differences with which a client shows no records."""
 
@@ -74,6 +81,16 @@ def test_the_names_of_a_mutant_are_measured_from_the_steps_of_the_model() -> Non
 def test_a_rule_that_no_client_has_names_no_requirement() -> None:
     assert not list(requirements_of(["member.join.refused"]))
     assert list(requirements_of(["member.join.unknown-member"]))
+
+
+def test_a_fault_of_an_assignor_is_not_one_of_the_judge() -> None:
+    fault = CLIENT_BUGS["BUG-118"]
+    with Patch() as patch:
+        put_in_fault(fault, patch)
+        with pytest.raises(KeyError):
+            vars(client)["ASSIGNORS"]["range"].assign(MEMBERS, TOPICS)
+        assert ASSIGNORS["range"].assign(MEMBERS, TOPICS) == {"a": (("known", 0),)}
+        assert not broken_properties("range", MEMBERS, TOPICS, {"a": (("known", 0),)})
 
 
 def test_the_command_measures_strange_clients(capsys: pytest.CaptureFixture[str]) -> None:

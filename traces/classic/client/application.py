@@ -124,7 +124,6 @@ class Application:
         else:
             self.owned |= partitions
             self.begin_anew(partitions)
-            self.paused -= partitions
         if self.assignments and self.owned == self.assignments[-1]:
             self.retained = frozenset()
             self.complete(event)
@@ -132,20 +131,18 @@ class Application:
     def take_assigned(self, event: Event, is_cooperative: bool) -> None:
         """The listener is called about assigned partitions."""
         partitions, owned = partitions_in(event), self.owned
+        self.begin_anew(partitions)
         if not self.assignments:
             self.owned |= partitions
-            for partition in partitions:
-                self.positions.pop(partition, None)  # whoever has it anew begins at what is committed
             return
         latest, _ = self.applied_by(partitions, is_cooperative)
-        self.begin_anew(partitions)
         self.retained = owned & latest if is_cooperative else frozenset()
         self.owned = (owned & latest) | partitions if is_cooperative else partitions
-        self.paused &= self.retained
         self.complete(event)
 
     def begin_anew(self, partitions: frozenset[TopicPartition]) -> None:
-        """These partitions begin at what is committed."""
+        """These partitions begin at what is committed, and are not paused."""
+        self.paused -= partitions
         for partition in partitions:
             self.positions.pop(partition, None)
             self.out_of_range.discard(partition)

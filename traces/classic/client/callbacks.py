@@ -351,6 +351,7 @@ def judge_commit_before_revocation(view: ClientView, event: Event) -> Findings:
     commits = [each for each in open_ones if each.api == "OffsetCommit"]
     if application.has_auto_commit and not application.does("unsubscribe"):
         is_over = since is not None and event.time - since >= view.earliest_timeout
+        is_over |= any(map(has_no_generation, view.knowledge.standings))  # what is lost waits for nothing
         is_waiting = not is_over and any(event.time - each.sent_at < view.rebalance_timeout for each in commits)
         title, expected = "revoked is called during a commit", "the response to OffsetCommit first"
         yield check(not is_waiting, "CALLBACK-07", event, title, expected, "OffsetCommit has no response")

@@ -106,8 +106,8 @@ class Draining:
     fetches_retained: bool = False
     """Whether a partition was fetched of which more was buffered than a poll may return."""
     starved: bool = False
-    fetched_at: dict[TopicPartition, int] = field(default_factory=dict)
-    """When a partition was in a Fetch last."""
+    busy_at: dict[TopicPartition, int] = field(default_factory=dict)
+    """When a partition was in a Fetch last, or a record of it was returned: until then it was not empty."""
     returned_at: int = 0
     """When a poll returned records last."""
 
@@ -125,10 +125,12 @@ class Draining:
         """The number of buffered records, of all partitions or all but one."""
         return sum(self.count(view, each) for each in self.ends if each != but)
 
-    def most_to_drain(self, view: ClientView) -> int:
-        """The number of records that may be buffered of all partitions that the client has."""
-        lost = {each: end for each, end in self.doubtful.items() if each in view.application.owned - self.ends.keys()}
-        return self.total(view) + sum(max(0, end - view.application.next_of(each)) for each, end in lost.items())
+    def doubtful_counts(self, view: ClientView) -> dict[TopicPartition, int]:
+        """The numbers of records that may be buffered of partitions whose buffer is unknown."""
+        lost, next_of = view.application.owned - self.ends.keys(), view.application.next_of
+        return {
+            each: end - next_of(each) for each, end in self.doubtful.items() if each in lost and end > next_of(each)
+        }
 
     def bound(self, view: ClientView, partition: TopicPartition) -> int:
         """In how many polls a partition that waits is served, whether polls go on behind the place where the last one
@@ -195,6 +197,7 @@ class Draining:
         """A poll returns records."""
         self.returned_at = seen.event.time
         self.returned.update((str(topic), int(number)) for topic, number, _ in seen.event.body["records"])
+        self.busy_at |= dict.fromkeys(self.returned, seen.event.time)
 
     # --- Polls.
 
@@ -276,9 +279,10 @@ class Draining:
         for partition, wait in self.waits.items():
             if not application.limit or partition not in self.begun:
                 continue
-            wait.polls += bool(application.returned)
             wait.empty_polls += not application.returned
-            wait.passed += application.returned
+            if self.returned <= self.ends.keys():  # else nobody knows how much was ahead of it
+                wait.polls += bool(application.returned)
+                wait.passed += application.returned
             if self.is_starving(view, partition):
                 self.starved = True
                 requirement = "POLL-07" if wait.is_refilled else "POLL-06"
@@ -308,6 +312,7 @@ class Draining:
         is_cut_off |= any(each.api in POSITION_APIS for each in view.outstanding.values())
         metadata = (each for each in view.outstanding.values() if each.api == "Metadata")
         is_cut_off |= any(event.time - each.sent_at > MAX_WAIT_MS for each in metadata)
+        most_to_drain = self.total(view) + sum(self.doubtful_counts(view).values())
         for partition in sorted(application.owned):
             is_unknown = is_cut_off and partition not in self.asked  # its position is, or its leader
             is_fetched = partition in open_ones or partition in application.paused
@@ -316,7 +321,7 @@ class Draining:
                 continue
             since, polls, most = self.empty_since.get(partition, (event.time, 0, 0))
             # A client may drain first what it has from the same broker: Apache Kafka's does (KAFKA-17182).
-            bound = max(most, self.most_to_drain(view) // max(application.limit, 1) + MANY_POLLS)
+            bound = max(most, most_to_drain // max(application.limit, 1) + MANY_POLLS)
             self.empty_since[partition] = since, polls + 1, bound
             if polls > bound and event.time - since > EMPTY_MS:
                 title, name = "An empty partition is not fetched", describe_partitions({partition})
@@ -330,7 +335,7 @@ class Draining:
         """A Fetch arrives: it asks for what was not sent yet."""
         application, sequence = view.application, seen.request.handle - 1
         offsets = list(fetch_offsets(seen.request.body, view.topic_names))
-        self.fetched_at |= dict.fromkeys((partition for partition, _ in offsets), seen.event.time)
+        self.busy_at |= dict.fromkeys((partition for partition, _ in offsets), seen.event.time)
         for partition, offset in offsets if application.is_driven else ():
             if self.empty_since.pop(partition, None) is not None or partition in application.owned:
                 yield build_pass("PREFETCH-03", sequence)
@@ -392,8 +397,10 @@ class Draining:
             return
         wanted = installed - view.application.paused - view.application.out_of_range - view.fetches_outstanding()
         wanted -= led_by_silent_nodes(view, installed, end)
-        sequence = view.join.handle - 1 if view.join is not None else 0
-        yield self.judge_idle(wanted - self.buffered_partitions(view), since, end, sequence)
+        sequence, held = view.join_sequence, self.buffered_partitions(view)
+        if end - self.returned_at <= PROGRESS_MS:  # it may drain first what it has of others
+            held |= self.doubtful_counts(view).keys()
+        yield self.judge_idle(wanted - held, since, end, sequence)
         yield from self.judge_returned(view, wanted, end, sequence)
 
     def judge_manual_progress(self, view: ClientView, end: int) -> Findings:
@@ -410,7 +417,7 @@ class Draining:
 
     def judge_idle(self, wanted: frozenset[TopicPartition], since: int, end: int, sequence: int) -> Finding:
         """These partitions were fetched not long ago."""
-        idle = [each for each in wanted if self.fetched_at.get(each, since) < end - PROGRESS_MS]
+        idle = [each for each in wanted if self.busy_at.get(each, since) < end - PROGRESS_MS]
         title, expected = "A partition is not fetched", f"a Fetch of each partition within {PROGRESS_MS} ms"
         return check(not idle, "PREFETCH-03", sequence, title, expected, f"none of {describe_partitions(idle)}")
 

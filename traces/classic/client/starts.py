@@ -43,9 +43,10 @@ NO_PARTITIONS: frozenset[TopicPartition] = frozenset()
 class Starts:
     """Follows what a client is told of the offsets of a partition, from its assignment to its first Fetch.
 
-    The first Fetch is the start, whatever the client asked for before: many ask for the bounds of the log beside the
-    committed offset, to hold one against the other. A Fetch that was under way since before the assignment is no
-    start; so only one that begins at a bound of the log shows that the reset policy has decided. Times in milliseconds.
+    The first Fetch, or record, is the start, whatever the client asked for before: many ask for the bounds of the log
+    beside the committed offset, to hold one against the other. A Fetch that was under way since before the assignment
+    is no start; so only one that begins at a bound of the log shows that the reset policy has decided. Times in
+    milliseconds.
     """
 
     generation: int = NO_GENERATION
@@ -97,6 +98,11 @@ class Starts:
     def take_records(self, view: ClientView, seen: Seen) -> None:
         """A response to Fetch leaves."""
         self.starting -= out_of_range(seen.event, view.topic_names)
+
+    @after("poll")
+    def take_returned(self, view: ClientView, seen: Seen) -> None:
+        """A poll returns records: a client may have those from the committed offset on since before the assignment."""
+        self.starting -= {(str(topic), int(number)) for topic, number, _ in seen.event.body["records"]}
 
     @before("Fetch request")
     def judge_starts(self, view: ClientView, seen: Seen) -> Findings:

@@ -1,5 +1,6 @@
 """Bugs of members: what is committed, when, and what a failed commit does; and where a partition begins."""
 
+from collections import defaultdict
 from typing import Any
 
 from fencepost.adapters.classic.client.client import ReferenceClient
@@ -247,13 +248,14 @@ def a_fenced_commit_is_fatal(shipped: Shipped[Any], client: Client, request: Any
 @commit_bugs.add("BUG-107", "kafka-go issue 1308, https://github.com/segmentio/kafka-go/issues/1308", "MCOMMIT-18")
 def old_work_is_committed_under_the_new_generation(patch: Patch) -> None:
     """A commit covers partitions that the member has lost, under its new generation."""
-    read: dict[Any, int] = {}
+    read: dict[str, dict[Any, int]] = defaultdict(dict)  # by group: each client has its own
     wanted, core_commit = commits.offsets_to_commit, commits.core_commit
 
     def commit_all(client: Client, chosen: Any) -> Any:
         rows = dict(wanted(client, chosen))
-        read.update({partition: offset.offset for partition, offset in rows.items()})
-        everything = {partition: Offset(offset) for partition, offset in read.items()} if chosen is None else {}
+        known = read[client.settings.group]
+        known.update({partition: offset.offset for partition, offset in rows.items()})
+        everything = {partition: Offset(offset) for partition, offset in known.items()} if chosen is None else {}
         return tuple((everything | rows).items())
 
     def allow_all(client: Client, handle: Any, partitions: Any) -> Any:
