@@ -12,6 +12,7 @@ from fencepost.conformance.subject import Scenario
 from fencepost.conformance.zoo.hunt import usual_run
 
 MUTANTS = (
+    ("HBT-01", "eager", "a-client-alone", "heartbeats.work: always: client.settings.dialect.heartbeats_in_poll"),
     ("CALLBACK-08", "cooperative", "a-partition-taken-away", "commits.install_assignment: always: position is"),
     ("CALLBACK-12", "eager", "a-listener-that-raises-first", "commits.on_prepare_callback: always: not raised"),
     ("COOP-08", "cooperative", "a-partition-taken-away", "joining.subscription_of: never"),

@@ -136,7 +136,8 @@ def take_sign(view: ClientView, operation: Operation, event: Event) -> None:
     sent = operation.body["member_id"], generation_in(operation)
     if view.standing_of(operation) is not None:
         view.knowledge = view.knowledge.narrow(lambda each: each.sends(*sent))
-        view.last_sign = event.time if view.last_sign is not None else None
+        if view.last_sign is not None and not is_commit:
+            view.last_sign = event.time
 
 
 def take_leave(view: ClientView, operation: Operation, event: Event) -> None:

@@ -171,7 +171,7 @@ class ClientView:
     heard: int = 0
     """When the coordinator last responded to JoinGroup, SyncGroup or Heartbeat, but for saying that it is elsewhere."""
     last_sign: int | None = None
-    """When the last heartbeat of a stable member was seen, or it became stable."""
+    """When the last Heartbeat of a stable member was seen, or it became stable."""
     has_newer_assignment: bool = False
     """It came in a version that no client knows (WIRE-02): whether the client has it shows only in what it fetches."""
     rounds: int = 0
