@@ -14,7 +14,7 @@ from fencepost.traces.classic.client.messages import (
     partitions_in,
     read_committed,
 )
-from fencepost.traces.classic.client.refusals import RETRIED, refusal_in
+from fencepost.traces.classic.client.refusals import RETRIED
 from fencepost.traces.classic.client.standings import EXCHANGE_APIS
 from fencepost.traces.classic.client.view import SLOW_MS, ClientView, Debt, has_no_generation
 from fencepost.traces.events import Event, Kind, Operation
@@ -219,7 +219,7 @@ def end_request(view: ClientView, operation: Operation, event: Event) -> None:
 
 def end_response(view: ClientView, operation: Operation, event: Event) -> None:
     """A response to a driven client leaves the cluster."""
-    application, error = view.application, event.body.get("error_code", 0)
+    application = view.application
     if operation.api == "Fetch":
         for partition in out_of_range(event, view.topic_names):  # it begins where the reset policy says
             application.positions.pop(partition, None)
@@ -232,12 +232,7 @@ def end_response(view: ClientView, operation: Operation, event: Event) -> None:
         application.passing[operation.api] = Error(told).name if told in RETRIED[operation.api] else ""
     if operation.api == "FindCoordinator" and error_in(event) == Error.GROUP_AUTHORIZATION_FAILED:
         application.lookup_refused = event.sequence
-    if operation.api == "SyncGroup" and not error and not refusal_in(view, operation, event):
-        if not application.has_callbacks:
-            application.positions.clear()  # it begins again at what is committed
-        if view.installed is not None and view.knowledge.latest.requirement != "MEMBER-20":
-            application.assignments.append(view.installed)
-    elif operation.api == "OffsetFetch":
+    if operation.api == "OffsetFetch":
         rows = read_committed(event.body, view.topic_names)
         application.starts |= {partition: offset for partition, offset in rows if offset >= 0}
 

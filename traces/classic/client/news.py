@@ -224,8 +224,11 @@ def learn_assignment(view: ClientView, news: Tidings, assignment: frozenset[Topi
     view.has_newer_assignment = version > NEWEST_VERSION
     view.rounds += 1
     view.tell(news)
-    if view.application.is_driven and news.is_open:
-        view.application.assignments.append(assignment)
+    application = view.application
+    if application.is_driven and any(each.assignment is assignment for each in view.knowledge.standings):
+        application.assignments.append(assignment)
+        if not application.has_callbacks:
+            application.positions.clear()  # it begins again at what is committed
     if view.installed != assignment:
         return
     view.given_up = previous - assignment if view.is_cooperative else frozenset()

@@ -34,6 +34,8 @@ OVERTAKING_MS = 50
 
 RESETS = frozenset({"MEMBER-12", "MEMBER-13"})
 """The requirements that say that a generation is over."""
+OVER = RESETS | {FENCED}
+"""Those by which a response has told the client that its generation is over."""
 
 
 def is_cooperative(protocols: frozenset[str]) -> bool:
@@ -101,7 +103,7 @@ def may_have_outgrown(view: "ClientView") -> bool:
 
 def has_no_generation(standing: Standing) -> bool:
     """Whether a standing is one of a client that had a generation and was told that it is over."""
-    return standing.generation == NO_GENERATION and standing.requirement in (*RESETS, FENCED, "HBT-08")
+    return standing.generation == NO_GENERATION and standing.requirement in OVER | {"HBT-08"}
 
 
 def is_of_exchange(sync: Operation, exchange: Exchange) -> bool:
@@ -286,7 +288,7 @@ class ClientView:
         latest, told = self.knowledge.latest, [each for each in self.knowledge.standings if not each.unread]
         if latest.sequence != event.sequence or not latest.requirement:
             return
-        if latest.requirement in (*RESETS, FENCED):
+        if latest.requirement in OVER:
             self.reset_at, self.last_sign = event.time, None
         is_asked = news.operation.api in EXCHANGE_APIS or latest.requirement != "MEMBER-14"
         if latest.requirement != FENCED and is_asked and all(each.sequence == event.sequence for each in told):
