@@ -265,7 +265,7 @@ FAULTY_APPLICATIONS = [
     make_driver(
         "MCOMMIT-17", "many-records", say_ready(auto_commit_ms=1_000), settings=evolve(EAGER, auto_commit_interval=100)
     ),
-    make_driver("MCOMMIT-21", "a-commit-of-the-application", tamper=replace_in("OffsetCommit", shift_commits(5))),
+    make_driver("MCOMMIT-21", "commits-that-fail-unawaited", tamper=replace_in("OffsetCommit", shift_commits(5))),
     make_driver(
         "COOP-05",
         "a-rebalance-that-changes-nothing",

@@ -187,6 +187,18 @@ def test_a_member_that_left_commits_nothing() -> None:
     assert recording.violated_requirements() == [("MCOMMIT-11", wrong)]
 
 
+@pytest.mark.parametrize(
+    ("error", "requirement"), [(Error.ILLEGAL_GENERATION, "MEMBER-12"), (Error.UNKNOWN_MEMBER_ID, "MEMBER-13")]
+)
+def test_a_member_that_goes_on_as_if_its_generation_were_not_over(error: Error, requirement: str) -> None:
+    recording = record_stable_member()
+    recording.heartbeat(error=error)
+    for _ in range(6):
+        recording.wait(1_000)
+        recording.commit()
+    assert {each for each, _ in recording.violated_requirements()} == {requirement}
+
+
 def test_a_commit_of_nobody_is_none_of_a_member() -> None:
     recording = record_stable_member()
     recording.leave("a")

@@ -84,7 +84,7 @@ def judge_stale(view: ClientView, operation: Operation, stale: str, memberless: 
     observed = f"{operation.api} of generation {sent[1]} as {describe_id(sent[0])}"
     requirement = stale
     if sent[1] == NO_GENERATION or all(each.generation == NO_GENERATION for each in knowledge.standings):
-        has_kept = operation.api == "Heartbeat" and certain.requirement in RESETS and sent[1] != NO_GENERATION
+        has_kept = certain.requirement in RESETS and sent in knowledge.former
         requirement, expected = (
             certain.requirement if has_kept else memberless,
             f"no {operation.api}: it has no generation",
