@@ -186,6 +186,7 @@ def judge_reason_to_join(view: ClientView, seen: Seen) -> Findings:
     if not view.is_cooperative or exchange is None or exchange.sync is None or exchange.has_failed:
         return
     is_at_rest = latest.is_stable and not latest.requirement and not view.given_up
+    is_at_rest &= not any(each.member.rejoins for each in view.knowledge.standings)
     is_asked = bool(view.debts) or view.rebalance_told is not None or view.growth is not None or view.is_ending
     is_asked |= view.has_outgrown or view.join is not exchange.operation  # a JoinGroup that failed is repeated
     is_asked |= application.wanted is not None or bool(application.pattern)

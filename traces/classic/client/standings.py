@@ -183,9 +183,8 @@ class Standing:
             told = told.learn(requirement_of(step, news, error), news)
         if step.rule in LOST:
             told = replace(told, assignment=None)
-        elif step.rule == "member.sync.answered":
-            applied = news.assignment if news.asks != "MEMBER-20" else self.assignment
-            told = replace(told, assignment=applied, assigned_in=member.generation, assigned_by=news.protocol)
+        elif step.rule == "member.sync.answered" and news.asks != "MEMBER-20":  # else it keeps what it has
+            told = replace(told, assignment=news.assignment, assigned_in=member.generation, assigned_by=news.protocol)
         yield told
         is_exchange = operation.api in EXCHANGE_APIS
         if error in ELSEWHERE:

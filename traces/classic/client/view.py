@@ -330,7 +330,8 @@ class ClientView:
         exchange = self.exchange
         if exchange is None or exchange.sync is None or exchange.sync.response is None or exchange.has_failed:
             return False
-        return all(each.assigned_in != exchange.generation for each in self.knowledge.standings)
+        has_left_it = any(each.requirement == "MEMBER-20" for each in self.knowledge.standings)
+        return not has_left_it and all(each.assigned_in != exchange.generation for each in self.knowledge.standings)
 
     @property
     def may_be_out(self) -> bool:
