@@ -64,8 +64,8 @@ def test_a_wrong_assignment_is_told_with_its_group(capsys: pytest.CaptureFixture
     options = ["test-assignor", "--groups", "0", "roundrobin", "--", sys.executable, str(EXAMPLE)]
     assert main(options) == ExitCode.VIOLATION
     output = " ".join(capsys.readouterr().out.split())
-    assert "FAIL RR-01 MUST" in output and "C0 t0-0,t0-1,t1-0,t1-1; C1 t0-2,t1-2, expected" in output
-    assert "t0:3 t1:3: C0; C1" in output
+    assert "FAIL RR-01 MUST" in output and "C0 t-0,t-1,t-2; C1 t-3,t-4, expected" in output
+    assert "t:5: C0; C1" in output
 
 
 @pytest.mark.parametrize(
