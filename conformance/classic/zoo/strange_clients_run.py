@@ -57,6 +57,8 @@ from fencepost.traces.events import Event, Kind
 
 MAX_SECONDS = 5.0
 """The seconds of one core that a scenario is played for."""
+USES = frozenset({"Heartbeat", "OffsetFetch", "OffsetCommit", "Fetch"})
+"""The requests that a member sends once it has an assignment."""
 OF_FETCHER = frozenset(id for id in CLIENT_CATALOGUE if id.startswith(("POLL-", "PREFETCH-")))
 """The requirements of what is fetched and returned."""
 CITED = re.compile(r"\b[A-Z]+\d?-\d+\b")
@@ -233,10 +235,25 @@ def play_faulty(stranger: Stranger, faults: tuple[ClientFault, ...]) -> Stranger
     begun = time.process_time()
     report = asyncio.run(test_disguised(stranger, faults))
     outcome = outcome_of(stranger, report, time.process_time() - begun)
+    outcome = replace(outcome, forms_no_group=bool(faults) and not forms_groups(stranger, faults))
     if faults and report.ended is not None and report.ended.kind is EndKind.NOT_STARTED:
         # Its faults keep it from joining, the kit says so, and there is nothing to find.
         return replace(outcome, ended="", undecided={}, closed=frozenset(CLIENT_CATALOGUE))
     return outcome
+
+
+def forms_groups(stranger: Stranger, faults: Sequence[ClientFault]) -> bool:
+    """Whether a client with these faults uses an assignment in the first scenario, in which it is alone: it sends a
+    request that follows from one."""
+    with Patch() as patch:
+        put_in_differences(CLIENT_DIFFERENCES, stranger, patch)
+        for fault in faults:
+            put_in_fault(fault, patch)
+        try:
+            events = course_of(base_settings(faults), SCENARIOS[0]).events
+        except CpuLimitExceeded:
+            return False
+    return any(each.kind is Kind.REQUEST and each.api in USES for each in events)
 
 
 async def test_disguised(stranger: Stranger, faults: Sequence[ClientFault]) -> Report:

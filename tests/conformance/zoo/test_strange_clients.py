@@ -93,6 +93,13 @@ def test_a_fault_of_an_assignor_is_not_one_of_the_judge() -> None:
         assert not broken_properties("range", MEMBERS, TOPICS, {"a": (("known", 0),)})
 
 
+def test_a_client_that_uses_no_assignment_forms_no_group() -> None:
+    mutants = client_pools()["mutants"]
+    deaf = next(each for name, each in mutants.items() if name.startswith("member.on_sync_response: comparison: mem"))
+    outcomes = [play_faulty(PLAIN, faults) for faults in ((), (CLIENT_BUGS["BUG-58"],), (deaf,))]
+    assert [each.forms_no_group for each in outcomes] == [False, False, True]
+
+
 def test_the_command_measures_strange_clients(capsys: pytest.CaptureFixture[str]) -> None:
     plain = next(number for number in range(50) if not draw_stranger(STRANGE_CLIENTS, 1, number, 0).faults)
     arguments = ["--seed", "1", "--only", str(plain), "--schedules", "0", "--workers", "1"]
