@@ -206,6 +206,12 @@ def serve_others(events: list[Event]) -> Iterable[Event]:
         yield evolve(event, body={**event.body, "records": records}) if records else event
 
 
+def poll_instead_of_closing(events: list[Event]) -> Iterable[Event]:
+    """The last command is to poll."""
+    for event in events:
+        yield evolve(event, body={**event.body, "do": "poll"}) if event.body.get("do") == "close" else event
+
+
 CASES: list[tuple[str, str, Change]] = [
     ("no-coordinator", "HBT-01", without(lambda event: event.api == "FindCoordinator")),
     ("doubled-response", "HBT-01", without(lambda event: event.api == "doubled")),
@@ -295,7 +301,9 @@ CASES: list[tuple[str, str, Change]] = [
     ("idle-while-joining", "HBT-12", without(lambda event: event.sequence in (306, 312))),
     ("revoked-before-a-connection", "PREFETCH-08", fetch_on_an_older_connection),
     ("lost-beside-a-commit", "CALLBACK-07", without(lambda event: event.sequence == 85)),
+    ("closed-beside-a-commit", "CALLBACK-07", poll_instead_of_closing),
     ("drained-one-by-one", "POLL-06", serve_others),
+    ("returned-bit-by-bit", "POLL-05", end_later),
     ("drained-until-the-end", "PREFETCH-03", end_later),
     ("paused-while-others-are-drained", "PREFETCH-03", end_later),
     ("buffered-through-a-rebalance", "MCOMMIT-19", without(lambda event: event.kind is Kind.POLL)),

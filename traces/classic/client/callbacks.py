@@ -344,11 +344,13 @@ def judge_validity(view: ClientView, event: Event) -> Findings:
 
 
 def judge_commit_before_revocation(view: ClientView, event: Event) -> Findings:
-    """An eager member with auto-commit revokes when its commit is over, or given up (CALLBACK-07); one that
-    unsubscribes has none to wait for (member.md 2.5)."""
+    """An eager member with auto-commit revokes when its commit is over, or given up (CALLBACK-07). One that
+    unsubscribes has none to wait for (member.md 2.5), one that closes the one that it makes then, if any (MCOMMIT-07).
+    """
     application, since = view.application, view.application.committing_since
     open_ones = (each for each in view.outstanding.values() if each.connection == view.coordinator_connection)
-    commits = [each for each in open_ones if each.api == "OffsetCommit"]
+    begun = application.command_sequence if application.is_ending else 0
+    commits = [each for each in open_ones if each.api == "OffsetCommit" and each.handle > begun]
     if application.has_auto_commit and not application.does("unsubscribe"):
         is_over = since is not None and event.time - since >= view.earliest_timeout
         is_over |= any(map(has_no_generation, view.knowledge.standings))  # what is lost waits for nothing

@@ -422,12 +422,12 @@ class Draining:
         return check(not idle, "PREFETCH-03", sequence, title, expected, f"none of {describe_partitions(idle)}")
 
     def judge_returned(self, view: ClientView, wanted: frozenset[TopicPartition], end: int, sequence: int) -> Findings:
-        """The application has got what was there for long enough. As long as polls return what they may, their number
-        says whether a partition waits for too long."""
+        """The application has got what was there for long enough. As long as polls return records, their number says
+        whether a partition waits for too long."""
         application = view.application
         if not application.is_driven or application.wanted is not None or end - view.written_at <= PROGRESS_MS:
             return
-        if application.limit and end - self.returned_at <= PROGRESS_MS:
+        if end - self.returned_at <= PROGRESS_MS:
             return
         known = {each for each in wanted & application.owned if each in application.positions}
         left = [each for each in known if application.positions[each] < view.ends.get(each, 0)]
