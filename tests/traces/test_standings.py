@@ -66,6 +66,13 @@ def test_an_old_connection_that_ends_asks_for_nothing() -> None:
     assert (known.latest.requirement, known.latest.member.rejoins) == ("", False)
 
 
+@pytest.mark.parametrize("api", ["Heartbeat", "OffsetCommit"])
+def test_a_member_that_is_out_loses_nothing_with_a_connection(api: str) -> None:
+    known = become_stable().tell(answer(request("Heartbeat", 10), Error.UNKNOWN_MEMBER_ID)).settle(10 + GRACE)
+    moved = known.tell(lose(request(api, 5_000), 9_000)).settle(9_000 + GRACE)
+    assert {each.requirement for each in (*known.standings, *moved.standings)} == {"MEMBER-13"}
+
+
 def test_who_is_told_that_the_coordinator_is_elsewhere_may_read_nothing_more_there() -> None:
     known = become_stable().tell(answer(request("Heartbeat", 10), Error.NOT_COORDINATOR))
     known = known.tell(answer(request("Heartbeat", 11), Error.UNKNOWN_MEMBER_ID)).settle(11 + GRACE)

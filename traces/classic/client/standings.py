@@ -201,8 +201,10 @@ class Standing:
             yield replace(told, member=core.lose_membership(told.member), assignment=assignment)
 
     def learn(self, requirement: str, news: Tidings) -> Self:
-        """The standing with the requirement that news is about, if that makes a difference."""
-        if not requirement and news.operation.api not in EXCHANGE_APIS:
+        """The standing with the requirement that news is about, if that makes a difference: who is in no group has
+        nothing left to lose."""
+        is_moved_out = requirement == "MEMBER-14" and self.generation == NO_GENERATION
+        if news.operation.api not in EXCHANGE_APIS and (not requirement or is_moved_out):
             return self
         told = replace(self, requirement=requirement, news=news.words)
         return replace(told, sequence=news.event.sequence, time=news.event.time)
