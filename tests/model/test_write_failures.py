@@ -181,6 +181,7 @@ def test_a_replacement_that_is_not_stored_is_undone(taken: bool) -> None:
     assert FailingLogDriver(desk, taken=taken).ask(asked)
     response = desk.response_to(desk.handles)
     assert response == build(JoinResponse, Error.COORDINATOR_NOT_AVAILABLE, 1, "consumer", "p", "m1")
+    assert desk.rules[-1] == "failure.replacement"
     assert desk.phase is STABLE and desk.members() == {"m1", "m2"}
     assert desk.member("m2").deadline == desk.now + SESSION_TIMEOUT_MS and not desk.member("m2").join
     assert desk.member("m2").protocols == desk.member("m1").protocols and desk.member("m2").assignment == b"m2"
@@ -199,7 +200,7 @@ def test_a_group_that_is_not_stored_is_not_created(taken: bool) -> None:
     desk = ModelCoordinatorDriver()
     assert FailingLogDriver(desk, taken=taken).ask(join(desk, None))
     assert desk.response_to(desk.handles) == JoinResponse(Error.COORDINATOR_NOT_AVAILABLE)
-    assert desk.state.group is None
+    assert desk.state.group is None and desk.rules[-1] == "failure.creation"
     desk.restart()
     assert (desk.state.group is not None) is taken
 
@@ -251,10 +252,10 @@ def test_deletions(taken: bool) -> None:
     assert not FailingLogDriver(desk).ask(OffsetDelete("g", desk.next_handle(), (("t", 1),)))
     assert FailingLogDriver(desk, taken=taken).ask(OffsetDelete("g", desk.next_handle(), (WHERE,)))
     assert desk.response_to(desk.handles).error == Error.COORDINATOR_NOT_AVAILABLE
-    assert desk.state.offsets == ({} if taken else stored)
+    assert desk.state.offsets == ({} if taken else stored) and desk.rules[-1] == "failure.offset-deletion"
     assert FailingLogDriver(desk, taken=taken).ask(DeleteGroup("g", desk.next_handle()))
     assert desk.response_to(desk.handles).error == Error.COORDINATOR_NOT_AVAILABLE
-    assert (desk.state.group is None) is taken
+    assert (desk.state.group is None) is taken and desk.rules[-1] == "failure.deletion"
     assert not FailingLogDriver(driver_in_phase(STABLE)).ask(DeleteGroup("g", 1))
 
 
@@ -262,6 +263,7 @@ def test_only_stable_fetches_wait_for_writes() -> None:
     desk = driver_in_phase(STABLE)
     assert FailingLogDriver(desk, LATE).ask(OffsetFetch("g", desk.next_handle(), 8, None, True))
     assert desk.response_to(desk.handles).error == Error.NOT_COORDINATOR
+    assert desk.rules[-1] == "failure.stable-fetch"
     assert not FailingLogDriver(desk, LATE).ask(OffsetFetch("g", desk.next_handle(), 8, None, False))
 
 
