@@ -6,13 +6,14 @@ A source without an address has none here: a book, a page whose address was not 
 import re
 from collections.abc import Collection, Mapping
 from functools import cache
-from pathlib import PurePosixPath
+
+from fencepost.model.catalogue.methods import Method, read_methods
 
 TICKET = "https://issues.apache.org/jira/browse/"
 PROPOSAL = "https://cwiki.apache.org/confluence/display/KAFKA/"
 JAVADOC = "https://kafka.apache.org/38/javadoc/org/apache/kafka/clients/consumer/"
 GITHUB = "https://github.com/"
-TEST = f"{GITHUB}apache/kafka/blob/3.8.0/"
+KAFKA_3_8 = f"{GITHUB}apache/kafka/blob/3.8.0/"
 KAFKA, CHAPTER = "Apache Kafka source", "consumer group protocol chapter"
 SCHEMAS = "clients/src/main/resources/common/message/"
 COORDINATOR = "group-coordinator/src/main/java/org/apache/kafka/coordinator/group/GroupCoordinatorShard.java"
@@ -33,48 +34,6 @@ KIP-814%3A+Static+membership+protocol+should+let+the+leader+skip+assignment
 KIP-848%3A+The+Next+Generation+of+the+Consumer+Rebalance+Protocol
 KIP-881%3A+Rack-aware+Partition+Assignment+for+Kafka+Consumers KIP-1043%3A+Administration+of+groups
 """
-_TESTS = """
-clients/src/test/java/org/apache/kafka/clients/consumer/
-  CooperativeStickyAssignorTest.java KafkaConsumerTest.java RangeAssignorTest.java RoundRobinAssignorTest.java
-  StickyAssignorTest.java
-clients/src/test/java/org/apache/kafka/clients/consumer/internals/
-  AbstractCoordinatorTest.java AbstractStickyAssignorTest.java ConsumerCoordinatorTest.java
-  ConsumerProtocolTest.java FetcherTest.java HeartbeatTest.java
-core/src/test/scala/integration/kafka/api/
-  PlaintextConsumerPollTest.scala
-core/src/test/scala/unit/kafka/coordinator/group/
-  GroupCoordinatorTest.scala
-core/src/test/scala/unit/kafka/server/
-  DeleteGroupsRequestTest.scala DescribeGroupsRequestTest.scala HeartbeatRequestTest.scala
-  JoinGroupRequestTest.scala LeaveGroupRequestTest.scala ListGroupsRequestTest.scala OffsetCommitRequestTest.scala
-  OffsetDeleteRequestTest.scala OffsetFetchRequestTest.scala SyncGroupRequestTest.scala
-group-coordinator/src/test/java/org/apache/kafka/coordinator/group/
-  GroupCoordinatorServiceTest.java GroupCoordinatorShardTest.java GroupMetadataManagerTest.java
-  OffsetMetadataManagerTest.java
-group-coordinator/src/test/java/org/apache/kafka/coordinator/group/classic/
-  ClassicGroupMemberTest.java ClassicGroupTest.java
-"""
-_METHODS = """
-core/src/main/scala/kafka/server/KafkaApis.scala
-  getCoordinator 1668
-group-coordinator/src/main/java/org/apache/kafka/coordinator/group/GroupCoordinatorService.java
-  joinGroup 314
-group-coordinator/src/main/java/org/apache/kafka/coordinator/group/GroupCoordinatorShard.java
-  deleteGroups 379
-group-coordinator/src/main/java/org/apache/kafka/coordinator/group/GroupMetadataManager.java
-  classicGroupHeartbeatToClassicGroup 4292 classicGroupJoinExistingMember 3063 classicGroupLeaveToClassicGroup 4562
-  classicGroupSyncToClassicGroup 4028 describeGroups 565 expirePendingSync 3783 prepareRebalance 3556
-  removeMemberAndUpdateClassicGroup 3402 replay 2712 rescheduleClassicGroupMemberHeartbeat 3749
-  resetAndPropagateAssignmentWithError 3665 setAndPropagateAssignment 3681
-  tryCompleteInitialRebalanceElseSchedule 3625 validateSyncGroup 4200
-group-coordinator/src/main/java/org/apache/kafka/coordinator/group/OffsetAndMetadata.java
-  fromRequest 159
-group-coordinator/src/main/java/org/apache/kafka/coordinator/group/OffsetMetadataManager.java
-  commitOffset 447 fetchOffsets 732 validateOffsetCommit 300
-group-coordinator/src/main/java/org/apache/kafka/coordinator/group/classic/ClassicGroup.java
-  initNextGeneration 1309 remove 478 selectProtocol 1025 supportsProtocols 1110 updateMember 1215
-"""
-"""The methods of Apache Kafka 3.8.0 that requirements name, with the lines where they begin, below their file."""
 _OTHERS = {
     "client-side assignment proposal": f"{PROPOSAL}Kafka+Client-side+Assignment+Proposal",
     "KIP-792": "https://cwiki.apache.org/confluence/pages/viewpage.action?pageId=191336614",
@@ -93,22 +52,41 @@ def _address_of(name: str) -> str | None:
         return f"{TICKET}{name}"
     if name.endswith(" documentation"):
         return f"{JAVADOC}{name.removesuffix(' documentation')}.html"
-    return f"{TEST}{SCHEMAS}{name}" if name.endswith("Request.json") else _addresses().get(name)
+    return f"{KAFKA_3_8}{SCHEMAS}{name}" if name.endswith("Request.json") else _addresses().get(name)
 
 
-def links_for(source: str, apis: Collection[str]) -> tuple[tuple[str, str | None], ...]:
-    """Each source that a requirement about some APIs names, with its address; for the message schemas of Apache Kafka
-    the file of each API. Its source, which stands beside a chapter where nothing has an address, is the class to which
-    every request about a group comes."""
+def links_for(source: str, apis: Collection[str], id: str = "") -> tuple[tuple[str, str | None], ...]:
+    """Each source that a requirement about some APIs names, with its address.
+
+    Of a class that is the method that shows what the requirement with this id says; of the message schemas of Apache
+    Kafka the file of each API. Its source, which stands beside a chapter where nothing has an address, is such a method
+    too, or else the class to which every request about a group comes.
+    """
     found: dict[str, str | None] = {}
+    shown = {method.class_name: method for method in _methods() if id in method.requirements}
     for name, address in links_of(source):
         if name == "Kafka message schema" and apis:
-            found |= {f"{api}Request.json": f"{TEST}{SCHEMAS}{api}Request.json" for api in apis}
+            found |= {f"{api}Request.json": f"{KAFKA_3_8}{SCHEMAS}{api}Request.json" for api in apis}
+        elif name in shown:
+            found |= _link_of(shown.pop(name))
         else:
             found[name] = address
-    if KAFKA in found or (CHAPTER in found and not any(found.values())):
-        found[KAFKA] = f"{TEST}{COORDINATOR}"
+    if shown:  # in place of what names no method
+        found = {name: address for name, address in found.items() if name != KAFKA and not name.endswith("Test")}
+        for method in shown.values():
+            found |= _link_of(method)
+    elif KAFKA in found or (CHAPTER in found and not any(found.values())):
+        found[KAFKA] = f"{KAFKA_3_8}{COORDINATOR}"
     return tuple(found.items())
+
+
+def _link_of(method: Method) -> dict[str, str]:
+    return {f"{method.class_name}.{method.name}": f"{KAFKA_3_8}{method.path}#L{method.line}"}
+
+
+@cache
+def _methods() -> tuple[Method, ...]:
+    return tuple(read_methods())
 
 
 @cache
@@ -117,15 +95,7 @@ def _addresses() -> Mapping[str, str]:
     found = dict(_OTHERS)
     for page in _PROPOSALS.split():
         found["-".join(re.findall(r"\w+", page)[:2])] = f"{PROPOSAL}{page}"
-    for line in _TESTS.split():
-        if line.endswith("/"):
-            folder = line
-        else:
-            found[line.partition(".")[0]] = f"{TEST}{folder}{line}"
-    for line in _METHODS.splitlines():
-        words = line.split()
-        if len(words) == 1:
-            (path,) = words
-        for method, number in zip(words[::2], words[1::2], strict=False):
-            found[f"{PurePosixPath(path).stem}.{method}"] = f"{TEST}{path}#L{number}"
+    for method in _methods():
+        found |= _link_of(method)
+        found[method.class_name] = f"{KAFKA_3_8}{method.path}"
     return found

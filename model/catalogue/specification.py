@@ -79,4 +79,4 @@ class Specification:
     def links_of(self, id: str) -> tuple[tuple[str, str | None], ...]:
         """The sources of a requirement, each with the address where it can be read; None where none is known."""
         rules = (rule for rule in self.rules.values() if id in (*rule.requirements, *rule.fields.values()))
-        return links_for(self.requirements[id].source, dict.fromkeys(rule.api for rule in rules if rule.api))
+        return links_for(self.requirements[id].source, dict.fromkeys(rule.api for rule in rules if rule.api), id)

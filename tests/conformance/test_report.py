@@ -10,12 +10,12 @@ from fencepost.conformance.reports.layout import escape_unprintable
 from fencepost.conformance.reports.report import render_replay, render_report
 from fencepost.conformance.reports.words import fold_ids, outcome_line
 from fencepost.conformance.results import ExitCode, Report, RequirementResult, Scope, Verdict
-from fencepost.model.catalogue.sources import links_of
+from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.traces.verdict import UNCLASSIFIED, FieldDifference
 from tests.support.sample_reports import JOIN_29, KEPT, VIOLATED
 
-TEST = dict(links_of("GroupMetadataManagerTest"))["GroupMetadataManagerTest"]
+((METHOD, ADDRESS),) = DEFAULT_SPECIFICATION.links_of("JOIN-29")
 VIOLATED_TEXT = f"""\
 Target: kafka://127.0.0.1:9092 (implementation made up 4.1, clock wall)
 
@@ -26,7 +26,7 @@ FAIL JOIN-29 MUST: Matching rejoin in CompletingRebalance
   requirement   In CompletingRebalance, a member that rejoins with identical protocols is answered
                 at once with the current generation and without a rebalance; the leader gets the
                 members again.
-  source        GroupMetadataManagerTest, {TEST}
+  source        {METHOD}, {ADDRESS}
   model         answers NONE, since a member asks again (rule join.completing.same-protocols)
   state         Completing, generation 1, members A, B
   schedule      1. A: JoinGroup v5
@@ -92,7 +92,7 @@ FAIL JOIN-29 MUST: Matching rejoin in CompletingRebalance
   requirement   In CompletingRebalance, a member that rejoins with identical protocols is answered
                 at once with the current generation and without a rebalance; the leader gets the
                 members again.
-  source        GroupMetadataManagerTest, {TEST}
+  source        {METHOD}, {ADDRESS}
   trace         not saved, event 11
   replayed      no
 

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from fencepost.model.catalogue.methods import read_methods
 from fencepost.model.catalogue.notation import TableError, read_holes, read_requirements, read_rules
 from fencepost.model.catalogue.requirement import Change, Level, Requirement, Verifiability
 from fencepost.model.catalogue.sources import links_for, links_of
@@ -203,7 +204,23 @@ def test_sources_without_a_name_of_their_own_are_files_of_the_apis() -> None:
 
 def test_every_requirement_can_be_read_up_in_one_click() -> None:
     assert dict(links_for("A book", ())) == {"A book": None}
+    exact = re.compile(r"#L\d+$|\.json$|cwiki|/browse/|javadoc|redpanda|kfake")
     for specification in (CLASSIC, CLASSIC_CLIENT):
         for id in specification.requirements:
             links = dict(specification.links_of(id))
-            assert any(links.values()) or links.keys() & WITHOUT_ADDRESS, id
+            assert any(exact.search(address or "") for address in links.values()) or links.keys() <= WITHOUT_ADDRESS, id
+
+
+def test_a_class_that_a_requirement_names_is_opened_at_the_method_that_shows_it() -> None:
+    (link,) = links_for("GroupMetadataManagerTest", (), "SYNC-04")
+    assert link[0] == "GroupMetadataManagerTest.testSyncGroupFromIllegalGeneration"
+    assert link[1] is not None and link[1].endswith("/GroupMetadataManagerTest.java#L6989")
+    (other,) = links_for("GroupMetadataManagerTest", (), "SYNC-99")
+    assert other[1] is not None and other[1].endswith("/GroupMetadataManagerTest.java")
+
+
+def test_methods_belong_to_requirements() -> None:
+    methods = list(read_methods())
+    assert len({(method.path, method.line) for method in methods}) == len(methods) > 200
+    ids = [id for method in methods for id in method.requirements]
+    assert len(set(ids)) == len(ids) and set(ids) <= {*CATALOGUE, *CLIENT_CATALOGUE}
