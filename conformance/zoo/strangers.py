@@ -171,8 +171,8 @@ class StrangerOutcome:
         return len(self.failed) + len(self.undecided) + self.passed
 
 
-TOGETHER = "together"
-"""What all faults of a stranger together are called in `StrangerOutcome.names`."""
+TOGETHER, HERE = "together", "here"
+"""What all faults of a stranger together are called in `StrangerOutcome.names`, and beside its differences."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +203,7 @@ def hold_against(outcome: StrangerOutcome) -> Judged:
     """Hold an outcome against the faults of its stranger."""
     names = {id: outcome.names.get(id, FaultNames()) for id in outcome.stranger.faults}
     everything = FaultNames()
-    for each in (*names.values(), outcome.names.get(TOGETHER, FaultNames())):
+    for each in (*names.values(), *(outcome.names.get(name, FaultNames()) for name in (TOGETHER, HERE))):
         everything |= each
     failed = dict.fromkeys(outcome.failed)
     found = tuple(id for id, each in names.items() if failed.keys() & (each.own | each.consequences))
@@ -223,8 +223,10 @@ def play_named(
     names_of: Callable[[tuple[FaultT, ...]], FaultNames | None],
     play: Callable[[Stranger, tuple[FaultT, ...]], StrangerOutcome],
     shows_on: Callable[[Stranger, tuple[FaultT, ...], str], bool],
+    names_beside: Callable[[Stranger, tuple[FaultT, ...]], FaultNames | None] = lambda stranger, faults: None,
 ) -> StrangerOutcome:
-    """The outcome of a run on a stranger with the names that its faults may have.
+    """The outcome of a run on a stranger with the names that its faults may have. Beside its differences they may have
+    others; that is asked when a name seems to be wrong.
 
     Faults that show nowhere are left out: those without names, and those that were missed and change nothing on this
     very stranger, beside its other faults.
@@ -235,6 +237,8 @@ def play_named(
     if len(faults) > 1:
         names[TOGETHER] = names_of(faults) or FaultNames()
     outcome = replace(play(stranger, faults), names=names)
+    if faults and stranger.differences and hold_against(outcome).outside:
+        names[HERE] = names_beside(stranger, faults) or FaultNames()
     missed = hold_against(outcome).missed
     shown = tuple(id for id in stranger.faults if id not in missed or shows_on(stranger, faults, id))
     return replace(outcome, stranger=replace(stranger, faults=shown))

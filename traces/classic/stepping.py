@@ -327,6 +327,13 @@ class CoordinatorStepper(Stepper, ABC):
         group = state.group
         return group is not None and any(handle in (slot.join, slot.sync) for slot in group.slots)
 
+    def is_of_next_round(self, state: GroupState, body: Body) -> bool:
+        """Whether a response has the generation after that of the group, which is in its join phase."""
+        group = state.group
+        if group is None or group.phase is not Phase.PREPARING:
+            return False
+        return bool(body.get("generation_id") == group.generation + 1)
+
     def is_unlikely(self, mismatch: Mismatch) -> bool:
         """Whether the coordinator says that it does not know the group, in a state in which it exists, or names another
         state; or lists more or fewer members than there are; or accepts what is to be refused, where the response may

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from fencepost.conformance.classic.scenarios.commits import is_commit_accepted
-from fencepost.conformance.classic.scenarios.lookups import coordinator_node, find_coordinator, is_offsets_topic_known
+from fencepost.conformance.classic.scenarios.lookups import find_coordinator, is_offsets_topic_known
+from fencepost.conformance.classic.scenarios.neighbours import coordinator_of
 from fencepost.conformance.classic.scenarios.statics import replace_static_member, static_member
 from fencepost.conformance.run.context import PREPARING, ScenarioContext, ScenarioFamily
 from fencepost.conformance.run.requests import Call, Member
@@ -453,7 +454,7 @@ async def parked_sync_ends_with_a_move(group: ScenarioContext) -> None:
 async def old_coordinator_rejects_requests(group: ScenarioContext) -> None:
     """The node that coordinated the group refuses the requests of its members; the new one takes them."""
     leader, follower = await group.form_stable_group(group.member("A"), group.member("B"))
-    old = await coordinator_node(group, group.group_id)
+    old = await coordinator_of(group, group.group_id)
 
     await group.move()
     await group.heartbeat(leader)
@@ -469,7 +470,7 @@ async def old_coordinator_rejects_requests(group: ScenarioContext) -> None:
 async def old_coordinator_accepts_no_commit(group: ScenarioContext) -> None:
     """Once the new coordinator responds, the old one takes no offsets, neither of a member nor of anybody else."""
     (a,) = await group.form_stable_group(group.member("A"))
-    old = await coordinator_node(group, group.group_id)
+    old = await coordinator_of(group, group.group_id)
     await group.commit(a, {0: 5})
 
     await group.move()

@@ -7,7 +7,12 @@ from typing import Any
 
 from fencepost.conformance.classic.scenarios.administration import list_groups_nearby
 from fencepost.conformance.classic.scenarios.commits import is_commit_accepted
-from fencepost.conformance.classic.scenarios.neighbours import find_coordinator_body, first_coordinator
+from fencepost.conformance.classic.scenarios.neighbours import (
+    NO_BROKER,
+    coordinator_of,
+    find_coordinator_body,
+    first_coordinator,
+)
 from fencepost.conformance.run.context import ScenarioContext, ScenarioFamily
 from fencepost.conformance.run.requests import Blocked, Call
 from fencepost.model.errors import Error
@@ -28,13 +33,6 @@ def find_coordinator(
     )
 
 
-async def coordinator_node(group: ScenarioContext, group_id: str) -> int:
-    """The node id of the coordinator of a group, by FindCoordinator."""
-    row = first_coordinator(await find_coordinator(group, group_id))
-    group.require(row["error_code"] == 0, "no coordinator was named")
-    return int(row["node_id"])
-
-
 async def is_offsets_topic_known(group: ScenarioContext) -> bool:
     """Whether Metadata tells who leads the partitions of the offsets topic."""
     version = group.highest_version("Metadata", at_least=4, at_most=9)
@@ -50,7 +48,7 @@ async def lookup_names_a_usable_node(group: ScenarioContext) -> None:
     call = find_coordinator(group, group.group_id)
     row = first_coordinator(await call)
     await group.check("FIND-01", call, fields="error")
-    group.require(row["node_id"] in group.description.brokers, "the node that was named is not among the brokers")
+    group.require(row["node_id"] in group.description.brokers, NO_BROKER)
     body = {"group_id": group.group_id, "generation_id": 1, "member_id": "nobody", "group_instance_id": None}
     await group.check("FIND-01", group.send("Heartbeat", body, broker=row["node_id"]), fields="place")
 
@@ -135,14 +133,14 @@ async def lookup_while_no_node_can_be_named(group: ScenarioContext) -> None:
 @lookups.add("FIND-09")
 async def lookup_of_the_empty_group_id(group: ScenarioContext) -> None:
     """The empty group id has a coordinator."""
-    await coordinator_node(group, group.group_id)
+    await find_coordinator(group, group.group_id)
     await group.check("FIND-09", find_coordinator(group, ""), fields="error")
 
 
 @lookups.add("FIND-10", needs=("second-node",))
 async def request_to_the_wrong_node(group: ScenarioContext) -> None:
     """Another node refuses JoinGroup with NOT_COORDINATOR, and the coordinator does not know the group."""
-    home = await coordinator_node(group, group.group_id)
+    home = await coordinator_of(group, group.group_id)
     others = [broker for broker in group.description.brokers if broker != home]
     group.require(bool(others), "there is no other node")
     body = {

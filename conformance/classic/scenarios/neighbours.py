@@ -5,6 +5,7 @@ from fencepost.traces.events import Body
 
 MAX_LOOKUPS = 200
 """The most names that are looked up; on a cluster of ten nodes, every tenth fits."""
+NO_BROKER = "the node that was named is not among the brokers"
 
 
 async def own_node(group: ScenarioContext) -> int | None:
@@ -27,9 +28,10 @@ async def find_neighbours(group: ScenarioContext, count: int) -> list[str]:
 
 
 async def coordinator_of(group: ScenarioContext, group_id: str) -> int:
-    """The coordinator of a group, by FindCoordinator."""
+    """The node id of the coordinator of a group, by FindCoordinator. Raises `Blocked` if it is that of no broker."""
     row = first_coordinator(await group.send("FindCoordinator", find_coordinator_body(group_id)))
     group.require(row["error_code"] == 0, "no coordinator was named")
+    group.require(row["node_id"] in group.description.brokers, NO_BROKER)
     return int(row["node_id"])
 
 

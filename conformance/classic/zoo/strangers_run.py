@@ -14,7 +14,7 @@ from fencepost.adapters.serve.server import Server, start_server
 from fencepost.adapters.target import Target
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.analysis.causes import find_causes
-from fencepost.conformance.classic.zoo.bugs.environments import PLAIN, CrashingTarget
+from fencepost.conformance.classic.zoo.bugs.environments import PLAIN, CrashingTarget, Environment
 from fencepost.conformance.classic.zoo.coordinator_stand import CoordinatorFault, skip_judging
 from fencepost.conformance.classic.zoo.strangers import DIFFERENCES
 from fencepost.conformance.classic.zoo.strangers_faults import fault_pools
@@ -33,6 +33,7 @@ from fencepost.conformance.zoo.fault import Fault, Patch
 from fencepost.conformance.zoo.strangers import (
     UNCLASSIFIED,
     Disguise,
+    FaultNames,
     Stranger,
     StrangerKind,
     StrangerOutcome,
@@ -59,7 +60,7 @@ def goes_with(fault: Fault[Any], others: Sequence[Fault[Any]], differences: Sequ
 
 def play_stranger(stranger: Stranger) -> StrangerOutcome:
     """Put differences and faults into this process, test, and take them out again."""
-    return play_named(stranger, fault_with, names_of, play_faulty, shows_on)
+    return play_named(stranger, fault_with, names_of, play_faulty, shows_on, names_beside)
 
 
 def play_faulty(stranger: Stranger, faults: tuple[CoordinatorFault, ...]) -> StrangerOutcome:
@@ -103,6 +104,22 @@ def shows_on(stranger: Stranger, faults: Sequence[CoordinatorFault], id: str) ->
         before = list(traces_on(run))
         fault.apply(patch)
         return any(one != other for one, other in zip_longest(before, traces_on(run)))
+
+
+def names_beside(stranger: Stranger, faults: tuple[CoordinatorFault, ...]) -> FaultNames | None:
+    """The names of faults beside the differences of a stranger, which change what shows where."""
+
+    def install(patch: Patch) -> None:
+        put_in_differences(DIFFERENCES, stranger, patch)
+        for fault in faults:
+            fault.setting.install(patch)
+
+    with Patch() as patch:
+        disguise = put_in_differences(DIFFERENCES, stranger, patch)
+    for fault in faults:
+        disguise.allow(fault.setting.grace, fault.setting.order)
+    settings = replace(BUNDLED_SETTINGS, **disguise.settings)
+    return names_of(faults, Environment(str(stranger), install, disguise.grace, disguise.order, settings))
 
 
 def traces_on(run: BundledRun) -> Iterator[tuple[Event, ...]]:

@@ -29,6 +29,7 @@ from fencepost.conformance.classic.zoo.strangers_run import (
     CLASSIC_STRANGERS,
     forms_groups,
     make_run,
+    names_beside,
     shows_on,
 )
 from fencepost.conformance.run.bundled import BundledRun
@@ -36,6 +37,7 @@ from fencepost.conformance.subject import Selection
 from fencepost.conformance.zoo import strangers_run
 from fencepost.conformance.zoo.fault import INVENTED, Fault, Patch, Side
 from fencepost.conformance.zoo.strangers import (
+    HERE,
     Disguise,
     FaultNames,
     Judged,
@@ -48,6 +50,7 @@ from fencepost.conformance.zoo.strangers import (
     figures_of,
     hold_against,
     measure,
+    play_named,
     row_of,
     shrink_stranger,
 )
@@ -139,6 +142,33 @@ def test_names_are_those_of_the_response_that_differs_first(few_scenarios: None)
     names = names_of((blind,))
     assert names is not None and "ADMIN-02" in names.own  # by the rule of the response, as no scenario checks it
     assert names_of((late,)) is None  # nothing in these scenarios shows it
+
+
+def test_a_list_that_lacks_topics_is_no_matter_of_the_rows_of_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = tuple(each for each in ALL if "FETCH-04" in each.requirements)
+    monkeypatch.setattr(strangers_names, "compared_scenarios", lambda: few)
+    names_of.cache_clear()
+    names = names_of((fault_pools()["mutants"]["offsets.Offsets.all_topics: never: group is not None -> False"],))
+    names_of.cache_clear()
+    assert names is not None and "FETCH-04" in names.own and "FETCH-06" not in names.own
+
+
+def test_faults_may_have_other_names_beside_the_differences_of_a_stranger(few_scenarios: None) -> None:
+    bug, asked = fault_pools()["bugs"]["BUG-16"], []
+    beside = replace(PLAIN, differences=(("group size", 8),), faults=(bug.id,))
+
+    def ask_beside(stranger: Stranger, faults: Any) -> FaultNames | None:
+        asked.append(stranger)
+        return names_beside(stranger, faults)
+
+    def play(stranger: Stranger, faults: Any) -> StrangerOutcome:
+        return StrangerOutcome(stranger, failed=("JOIN-48", "GEN-01"))
+
+    outcome = play_named(beside, lambda id: bug, names_of, play, lambda *given: True, ask_beside)
+    assert asked == [beside] and "JOIN-48" in outcome.names[HERE].own
+    assert hold_against(outcome).outside == ("GEN-01",)
+    told = replace(outcome, names={**outcome.names, HERE: FaultNames(frozenset({"GEN-01"}))})
+    assert not hold_against(told).outside
 
 
 def test_what_no_requirement_forbids_and_what_cannot_run_are_no_faults(few_scenarios: None) -> None:

@@ -125,6 +125,21 @@ def test_a_wrong_list_tells_neither_a_generation_nor_that_members_are_gone(
     assert (set(outcome.failed), outcome.undecided) == (failed, {})
 
 
+def test_the_round_that_a_response_tells_of_has_come_too_early() -> None:
+    """A replacement is told the next generation before the parked JoinGroup of its predecessor is told anything."""
+    fault = "replaced-static-member-counts-twice"
+    differences = (("environment", "slow offsets"), ("answers-newest-first", ""))
+    only = ("STATIC-05", "STATIC-08", "JOIN-26")
+    outcome = play_faulty(Stranger(1, 0, differences, (fault,), only=only), (fault_with(fault),))
+    assert outcome.failed == ("JOIN-26",)
+
+
+def test_a_node_that_is_no_broker_is_not_asked_for_its_groups() -> None:
+    fault = "FindCoordinator coordinators.node_id shifted"
+    outcome = play_faulty(Stranger(1, 0, (), (fault,), only=("ADMIN-11", "FIND-04")), (fault_with(fault),))
+    assert (outcome.failed, set(outcome.undecided)) == (("FIND-04",), {"ADMIN-11"})
+
+
 def test_a_wrong_generation_is_followed() -> None:
     tape = OneMemberTrace(Order.TOTAL)
     tape.join(10, 8)

@@ -3,7 +3,7 @@
 import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import count
+from itertools import chain, count
 from typing import Any
 
 from fencepost.model.errors import error_name
@@ -115,7 +115,10 @@ class Diagnoser:
         self.stepper.allow_mismatches = True
         try:
             found = self.fewest_mismatches(part, time)
-            if found is None or self.is_early_success(found, part) or self.is_linearized_late(found, part):
+            if found is None or any(
+                is_early(found, part)
+                for is_early in (self.is_early_success, self.is_linearized_late, self.is_of_next_round)
+            ):
                 found = Diagnosis(self.premature_response(part))
             return replace(found, is_state_ambiguous=len({one.world for one in self.search.configurations}) > 1)
         finally:
@@ -146,15 +149,35 @@ class Diagnoser:
                     return True
         return False
 
+    def is_of_next_round(self, found: Diagnosis, part: GroupOperation) -> bool:
+        """Whether the diagnosis has more to correct than the time of a response that tells of the round to come where
+        the request is parked. Then that round rather came too early."""
+        stepper, mismatch, body = self.stepper, found.mismatch, part.operation.response or {}
+        if mismatch.handle != part.operation.handle:
+            return False
+        if sum(map(stepper.weight_of, mismatch.fields)) <= stepper.weight_of("time"):
+            return False
+        return any(stepper.is_of_next_round(one.world, body) for one in self.all_parked(part))
+
     def parks_at_once(self, part: GroupOperation) -> bool:
         """Whether the request is parked in some configuration, or would be if it were handled now."""
-        return any(True for before in self.search.configurations for _ in self.parked_after(before, part))
+        return any(True for _ in self.all_parked(part))
+
+    def all_parked(self, part: GroupOperation) -> Iterator[Configuration]:
+        """The configurations in which the request is parked, those included in which it would be now."""
+        for before in self.search.configurations:
+            yield from self.parked_after(before, part)
 
     def parked_after(self, before: Configuration, part: GroupOperation) -> Iterator[Configuration]:
-        """The configuration, and those once the request is handled, in which it is parked."""
-        for one in (before, *self.handle_waiting(before, part)):
-            if self.stepper.is_parked(one.world, part.operation.handle):
-                yield one
+        """The configuration, and those once the request is handled, alone or after another one that waits, in which it
+        is parked."""
+        handle, time = part.operation.handle, part.operation.responded_at or part.operation.sent_at
+        others = sorted(before.waiting - {handle}) if handle in before.waiting else ()
+        ready = (after for other in others for after in self.stepper.linearize(before, other, time))
+        for start in chain((before,), ready):
+            for one in (start, *self.handle_waiting(start, part)):
+                if self.stepper.is_parked(one.world, handle):
+                    yield one
 
     def start_configurations(self, part: GroupOperation) -> list[Configuration]:
         """Where to look from: for a trace seen at the coordinator the request may just have been handled."""
@@ -227,7 +250,9 @@ class Diagnoser:
             step = step_that_handles(one.path, handle)
             if step is not None:
                 return Mismatch(handle, frozenset(fields), None, step.rule, one.world)
-            for after in self.handle_waiting(one, part):
+            if handle not in one.waiting:
+                continue
+            for after in chain(self.parked_after(one, part), self.handle_waiting(one, part)):
                 if after.path is not None:
                     return Mismatch(handle, frozenset(fields), None, after.path.rule, after.world)
         configurations = self.search.configurations

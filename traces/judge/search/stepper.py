@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 from fencepost.model.frozen import evolve
 from fencepost.model.settings import Settings
-from fencepost.traces.events import Operation, Order
+from fencepost.traces.events import Body, Operation, Order
 from fencepost.traces.judge.search.configuration import (
     Configuration,
     Decisions,
@@ -196,6 +196,10 @@ class Stepper(ABC):
 
     def is_parked(self, state: State, handle: int) -> bool:
         """The request was handled and waits for its response."""
+        return False
+
+    def is_of_next_round(self, state: State, body: Body) -> bool:
+        """Whether a response tells of the round that comes next in a state in which its request is parked."""
         return False
 
     def may_be_missing(self, expected: Response) -> bool:

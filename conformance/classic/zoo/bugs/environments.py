@@ -147,12 +147,13 @@ LOADING, OUTAGE = "loading", "outage"
 @dataclass(frozen=True, slots=True)
 class Environment:
     """An environment in which a coordinator runs. It delays responses by up to `grace` milliseconds; `order` is that
-    of its traces."""
+    of its traces; `settings` are those of its coordinator, None for the usual ones."""
 
     name: str
     install: Callable[[Patch], None]
     grace: int = 0
     order: Order = Order.TOTAL
+    settings: Settings | None = None
 
     @contextmanager
     def activate(self) -> Iterator[Patch]:
