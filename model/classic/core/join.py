@@ -42,9 +42,11 @@ def join(group: Group, request: JoinRequest, context: Context) -> Step:
     """Handle JoinGroup on a group that exists; the table has a free slot."""
     known = find(group, request.member, Holder.MEMBER)
     has_room = accepts(group, request.member, context.max_group_size)
-    if not has_room and (not is_static_return(group, request) or context.dialect.restart_needs_room):
+    has_protocol = supports(group, request)
+    is_refused = not has_room and (not is_static_return(group, request) or context.dialect.restart_needs_room)
+    if is_refused and (has_protocol or context.dialect.room_comes_before_protocols):
         return evict(group, known, request, context)
-    if not supports(group, request):
+    if not has_protocol:
         member = None if known == NOWHERE else request.member
         return Step(group, refusal(request, Error.INCONSISTENT_GROUP_PROTOCOL, member), "join.unsupported-protocols")
     if request.member is None:

@@ -272,6 +272,8 @@ class CoreDialect:
     timer may end it while it waits. To the newer one it no longer counts as new."""
     restart_needs_room: Truth = True
     """Not a DIV: a static member that restarts into a full group is refused, but may be let in (STATIC-26)."""
+    room_comes_before_protocols: Truth = True
+    """Not a DIV: who finds no room is told so, whatever protocols it has; those may be looked at first (LAT-27)."""
 
 
 @fast_frozen

@@ -149,10 +149,13 @@ def is_below_generation_0(step: CoordinatorStep) -> Truth:
 
 
 def finds_no_room(step: CoordinatorStep) -> Truth:
-    """The group is full; a static member that returns may be let in all the same (STATIC-26)."""
+    """The group is full; a static member that returns may be let in all the same (STATIC-26), and protocols may be
+    looked at first (LAT-27)."""
     assert isinstance(step.input, JoinRequest)
-    let_in = and_(is_return(step, step.input), not_(step.moment.dialect.restart_needs_room))
-    return and_(is_full(step, step.input), not_(let_in))
+    dialect = step.moment.dialect
+    let_in = and_(is_return(step, step.input), not_(dialect.restart_needs_room))
+    later = and_(shares_no_protocol(step), not_(dialect.room_comes_before_protocols))
+    return and_(is_full(step, step.input), not_(let_in), not_(later))
 
 
 def shares_no_protocol(step: CoordinatorStep) -> Truth:

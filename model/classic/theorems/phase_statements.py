@@ -109,7 +109,7 @@ def is_refused_with_error(step: CoordinatorStep, handle: Handle) -> Truth:
 def join_phase_ends(step: CoordinatorStep) -> Truth:
     """Nobody waits for nobody. When a member finds no room, some look at the phase again (DIV-08)."""
     before, after = step.before, step.after
-    refused = any_(is_refusal_for_size(step, output) for output in step.outputs)
+    refused = any_(is_refusal(step, output) for output in step.outputs)
     member = isinstance(step.input, JoinRequest) and has_member(before, step.input.member)
     waits = and_(refused, or_(not_(member), step.moment.dialect.eviction_waits))
     return implies(is_nobody_awaited(after), or_(is_nobody_awaited(before), waits))
@@ -121,11 +121,11 @@ def is_nobody_awaited(group: Group) -> Truth:
     return and_(group.phase == Phase.PREPARING, not_(group.from_empty), all_(joined))
 
 
-def is_refusal_for_size(step: CoordinatorStep, output: Output) -> Truth:
-    """The JoinGroup at hand is refused because the group is full."""
+def is_refusal(step: CoordinatorStep, output: Output, error: Error = Error.GROUP_MAX_SIZE_REACHED) -> Truth:
+    """The JoinGroup at hand is refused with this error."""
     if not isinstance(step.input, JoinRequest) or not isinstance(output.response, JoinResponse):
         return False
-    refused: Truth = output.response.error == Error.GROUP_MAX_SIZE_REACHED
+    refused: Truth = output.response.error == error
     return and_(output.when, output.handle == step.input.handle, refused)
 
 
@@ -438,14 +438,18 @@ def first_member_leads(step: CoordinatorStep) -> Truth:
 
 @statement("T41", "JoinGroup is refused for the group's size if the group is full, and only then; its sender is out.")
 def size_is_limited(step: CoordinatorStep) -> Truth:
-    """In a join phase those are counted that have joined (KIP-389). A static member that returns may be let in."""
+    """In a join phase those are counted that have joined (KIP-389). A static member that returns may be let in, and
+    the protocols may be looked at first (LAT-27)."""
     request = step.input
     if not isinstance(request, JoinRequest):
         return True
-    full, refused = is_full(step, request), any_(is_refusal_for_size(step, output) for output in step.outputs)
+    full, refused = is_full(step, request), any_(is_refusal(step, output) for output in step.outputs)
+    by_protocol = any_(is_refusal(step, output, Error.INCONSISTENT_GROUP_PROTOCOL) for output in step.outputs)
+    dialect = step.moment.dialect
+    first = and_(not_(dialect.room_comes_before_protocols), by_protocol)
     return and_(
         implies(refused, and_(full, or_(absent(request.member), not_(holds_id(step.after, request.member))))),
-        implies(full, or_(refused, and_(is_return(step, request), not_(step.moment.dialect.restart_needs_room)))),
+        implies(full, or_(refused, and_(is_return(step, request), not_(dialect.restart_needs_room)), first)),
     )
 
 

@@ -133,7 +133,14 @@ OLDER = dict.fromkeys(
 )
 """The older of the two reference coordinators, as far as the core goes."""
 LOOSE = dict.fromkeys(
-    ("initial_delay_grows", "replaced_sync_is_missed", "replaced_stays_new", "restart_needs_room"), False
+    (
+        "initial_delay_grows",
+        "replaced_sync_is_missed",
+        "replaced_stays_new",
+        "restart_needs_room",
+        "room_comes_before_protocols",
+    ),
+    False,
 )
 """What the other one does, or neither of them."""
 AT_ONCE = dict.fromkeys(("eviction_waits", "initial_delay_grows_always"), False)

@@ -10,13 +10,16 @@ import pytest
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.classic.scenarios.leaves import leaves
-from fencepost.conformance.classic.scenarios.rejoining import rejoining
+from fencepost.conformance.classic.scenarios.rejoining import full_group_members, rejoining
 from fencepost.conformance.classic.scenarios.statics import statics
 from fencepost.conformance.classic.scenarios.syncing import syncing
+from fencepost.conformance.classic.zoo.strangers import DIFFERENCES
 from fencepost.conformance.classic.zoo.variants import VARIANTS
-from fencepost.conformance.run.context import ScenarioFamily
+from fencepost.conformance.run.context import ScenarioContext, ScenarioFamily
 from fencepost.conformance.run.play import play_scenario
-from fencepost.conformance.subject import ScenarioRun
+from fencepost.conformance.subject import Scenario, ScenarioRun
+from fencepost.conformance.zoo.fault import Patch
+from fencepost.conformance.zoo.strangers import Disguise
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from fencepost.model.settings import Settings
@@ -66,6 +69,29 @@ def with_member_admitted(events: tuple[Event, ...], **changes: Any) -> list[Even
     return [
         replace(event, body=body) if event.kind is Kind.RESPONSE and event.of == marked else event for event in events
     ]
+
+
+def test_protocols_may_be_looked_at_before_room() -> None:
+    """LAT-27: of two errors that both apply a target may tell either."""
+
+    async def ask_for_room(group: ScenarioContext) -> None:
+        await group.form_stable_group(*full_group_members(group))
+        await group.check("JOIN-46", group.join(group.member("N", "other")), fields="member")
+
+    async def run() -> ScenarioRun:
+        target = InProcessTarget(Settings(max_group_size=2))
+        scenario = Scenario("other-protocols-in-a-full-group", ("JOIN-46",), ask_for_room)
+        return await play_scenario(scenario, target, await target.open(), "g", grace=0)
+
+    known = next(each for each in DIFFERENCES if each.name == "protocols before capacity")
+    for differences, decided in (((), True), ((known,), False)):
+        with Patch() as patch:
+            for each in differences:
+                each.put_in("", Disguise(patch))
+            seen = run_virtual(run())
+        verdict = judge(seen.header, seen.events)
+        assert not verdict.violations
+        assert verdict.decisions["room_comes_before_protocols"] is decided
 
 
 def test_returning_static_member_may_be_admitted() -> None:
