@@ -52,13 +52,19 @@ for (const svg of document.querySelectorAll("svg")) {
 }
 function channel(c) { c /= 255; return c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4; }
 function luminance(rgb) { return 0.2126 * channel(rgb[0]) + 0.7152 * channel(rgb[1]) + 0.0722 * channel(rgb[2]); }
-function parts(colour) { return colour.match(/[\\d.]+/g).map(Number); }
+function parts(colour) {
+  const found = colour.match(/[\\d.]+/g).map(Number);
+  return colour.startsWith("color(") ? found.map((each, place) => (place < 3 ? 255 * each : each)) : found;
+}
 function background(node) {
-  for (; node; node = node.parentElement) {
-    const rgb = parts(getComputedStyle(node).backgroundColor);
-    if (rgb.length < 4 || rgb[3] > 0) return rgb;
+  let mixed = [0, 0, 0], left = 1;
+  const page = matchMedia("(prefers-color-scheme: dark)").matches ? [18, 18, 18] : [255, 255, 255];
+  for (; node && left > 0; node = node.parentElement) {
+    const rgb = parts(getComputedStyle(node).backgroundColor), share = rgb.length < 4 ? 1 : rgb[3];
+    mixed = mixed.map((each, place) => each + left * share * rgb[place]);
+    left *= 1 - share;
   }
-  return matchMedia("(prefers-color-scheme: dark)").matches ? [18, 18, 18] : [255, 255, 255];
+  return mixed.map((each, place) => each + left * page[place]);
 }
 let contrast = 21;
 const walker = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
@@ -68,7 +74,7 @@ while (walker.nextNode()) {
   const [a, b] = [luminance(parts(getComputedStyle(parent).color)), luminance(background(parent))];
   contrast = Math.min(contrast, (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05));
 }
-const unnamed = [...document.querySelectorAll("svg")].filter(each => !each.querySelector("title")).length;
+const unnamed = [...document.querySelectorAll("svg:not(svg svg)")].filter(each => !each.querySelector("title")).length;
 const stuck = [...document.querySelectorAll(".scroll")].filter(
   each => each.scrollWidth > each.clientWidth && each.tabIndex < 0).length;
 const measured = {
