@@ -389,6 +389,7 @@ CONSEQUENCES: list[tuple[str, str, str, Change]] = [
     ("joined-before-the-callback", "CALLBACK-02", "MCOMMIT-18", revoke_sooner),
     ("two-joins-at-once", "MEMBER-06", "MEMBER-08", without(lambda event: event.sequence == 178)),
     ("joined-with-a-lost-id", "MEMBER-13", "MEMBER-29", without(lambda event: event.api == "lost")),
+    ("synced-twice", "MEMBER-16", "MCOMMIT-18", without(lambda event: event.sequence == 42)),
     ("fetches-beside-a-foreign-topic", "CALLBACK-11", "PREFETCH-08", be_assigned_another_partition),
 ]
 """The name of a trace, the requirement that it violates, another that seemed to be violated for that reason, and the

@@ -18,7 +18,7 @@ from fencepost.traces.classic.client.messages import (
     read_subscriptions,
 )
 from fencepost.traces.classic.client.standings import EXCHANGE_APIS, Tidings
-from fencepost.traces.classic.client.view import ClientView, Debt, Exchange, standings_at_join
+from fencepost.traces.classic.client.view import ClientView, Debt, Exchange, is_of_exchange, standings_at_join
 from fencepost.traces.events import Event, Operation
 
 # --- Metadata that tells how many partitions topics have, and the plans that a leader owes when topics grow.
@@ -115,11 +115,14 @@ def take_join(view: ClientView, operation: Operation, event: Event) -> None:
 
 
 def take_sync(view: ClientView, operation: Operation, event: Event) -> None:
-    """A SyncGroup arrives; one that has followed that JoinGroup already is in the place of another JoinGroup."""
+    """A SyncGroup arrives; a second one is in the place of another JoinGroup, but what it is told counts."""
     exchange = view.exchange
-    if exchange is None or exchange.sync is not None:
-        view.debts = view.debts if exchange is None else view.debts_without("JoinGroup")
+    if exchange is None:
         return
+    if exchange.sync is not None:
+        view.debts = view.debts_without("JoinGroup")
+        if not is_of_exchange(operation, exchange):
+            return
     exchange.sync = operation
     if exchange.leads:
         view.planned = {topic: view.topics[topic] for topic in subscribed_topics(view) & view.topics.keys()}
