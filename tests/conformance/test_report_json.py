@@ -61,8 +61,8 @@ KEPT_FORM = """\
       "sentence": "In Stable a Heartbeat of a member succeeds.",
       "source": "HeartbeatRequestTest",
       "links": {
-        "HeartbeatRequestTest": "https://github.com/apache/kafka/blob/3.8.0/core/src/test/scala/unit/kafka/server/\
-HeartbeatRequestTest.scala"
+        "HeartbeatRequestTest.testHeartbeat": "https://github.com/apache/kafka/blob/3.8.0/core/src/test/scala/unit/\
+kafka/server/HeartbeatRequestTest.scala#L58"
       },
       "since": "",
       "verdict": "pass",

@@ -153,7 +153,7 @@ class Diagnoser:
         """Whether the diagnosis has more to correct than the time of a response that tells of the round to come where
         the request is parked. Then that round rather came too early."""
         stepper, mismatch, body = self.stepper, found.mismatch, part.operation.response or {}
-        if mismatch.handle != part.operation.handle:
+        if mismatch.handle != part.operation.handle or "generation" not in mismatch.fields:
             return False
         if sum(map(stepper.weight_of, mismatch.fields)) <= stepper.weight_of("time"):
             return False
