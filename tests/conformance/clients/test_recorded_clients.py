@@ -413,6 +413,17 @@ def test_a_consequence_is_no_violation(name: str, violated: str, requirement: st
     assert requirement in judge_client(header, change(events), "A", ClassicClient).violated
 
 
+def test_who_names_nobody_is_told_of_no_membership() -> None:
+    """A heartbeat without an id is refused beside the JoinGroup that gets one."""
+    header, stream = open_trace(DATA / "heartbeat-as-nobody.jsonl.gz")
+    events = list(stream)
+    found, claimed = (
+        judge_client(header, each, "A", ClassicClient).violated - {"ASSIGN-01", "PREFETCH-03"}  # records are left out
+        for each in (events, claim_another_id(events))
+    )
+    assert found == {"HBT-02"} and {each for each in claimed if each.startswith("MEMBER-")}
+
+
 @pytest.mark.parametrize(("late_ms", "is_excused"), [(0, True), (2_000, False)])
 def test_a_join_is_dropped_for_an_error_that_was_under_way(late_ms: int, is_excused: bool) -> None:
     header, stream = open_trace(DATA / "late-errors.jsonl.gz")

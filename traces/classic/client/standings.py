@@ -191,6 +191,8 @@ class Standing:
             yield replace(told, closed=told.closed | {news.event.connection})
         if news.is_open and is_exchange:
             yield replace(base.learn("", news), member=evolve(member, waiting=0, rejoins=True))
+        elif not is_exchange and error and not operation.body["member_id"]:
+            yield base  # a request that names nobody tells of no membership
         elif news.is_open and error == Error.REBALANCE_IN_PROGRESS:
             yield base
         is_refused = step.rule.endswith(".refused") and error not in MAY_REJOIN
