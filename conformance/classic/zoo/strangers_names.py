@@ -10,7 +10,7 @@ differs from a correct one; that a requirement is broken by what differs is only
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from itertools import takewhile
 from types import MappingProxyType
 from typing import Any
@@ -35,6 +35,8 @@ from fencepost.traces.judge.judge import judge
 
 MAX_SECONDS = 2.0
 """The seconds of one core that a scenario is played for."""
+SHIPPED_TRACES = 4_096
+"""The most traces that are kept: all of the environments of the zoo, and those beside the differences of a stranger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,7 @@ def compared_scenarios() -> tuple[Scenario, ...]:
     return (*scenarios_for(SCENARIOS), *made_scenarios())
 
 
-@cache
+@lru_cache(SHIPPED_TRACES)
 def shipped_trace(environment: Environment, scenario: Scenario) -> tuple[Header, tuple[Event, ...]]:
     """The trace of the shipped coordinator."""
     with environment.activate():
