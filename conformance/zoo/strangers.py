@@ -172,7 +172,7 @@ class StrangerOutcome:
 
 
 TOGETHER, HERE = "together", "here"
-"""What all faults of a stranger together are called in `StrangerOutcome.names`, and beside its differences."""
+"""The keys in `StrangerOutcome.names` of all faults of a stranger together: alone, and beside its differences."""
 
 
 @dataclass(frozen=True, slots=True)

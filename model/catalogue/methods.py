@@ -1,4 +1,4 @@
-"""Where Apache Kafka 3.8.0 shows what requirements say: its tests and methods, with the lines where they begin.
+"""The tests and methods of Apache Kafka 3.8.0 that show what requirements say, with the lines where they begin.
 
 A folder ends in a slash; below it stand its files, and below a file its methods, each with its line and the
 requirements that can be read up there. A method without requirements is one that a source names.

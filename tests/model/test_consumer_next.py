@@ -32,8 +32,8 @@ from tests.support.consumer.theorems import (
     approaches,
     distance,
     idempotent,
+    is_undisturbed,
     keeps_contract,
-    undisturbed,
 )
 
 NAMED = {event.name: event for event in EVENTS}
@@ -191,7 +191,7 @@ def test_a_member_that_obeys_gets_nearer_with_each_heartbeat() -> None:
 
 @pytest.mark.parametrize("name", ["other-heartbeat", "other-is-fenced", "bump"])
 def test_nobody_else_takes_it_further_away(name: str) -> None:
-    assert prove_handler(NAMED[name], Window, lambda window: window, (*STATEMENTS, undisturbed)).is_proved
+    assert prove_handler(NAMED[name], Window, lambda window: window, (*STATEMENTS, is_undisturbed)).is_proved
 
 
 def report_nothing(window: Window) -> Window:
@@ -206,7 +206,7 @@ def test_a_member_that_confirms_nothing_stays_where_it_is() -> None:
 
 
 def test_a_new_target_takes_a_member_further_away() -> None:
-    verdict = prove_handler(NAMED["assign"], Window, lambda window: window, (*STATEMENTS, undisturbed))
+    verdict = prove_handler(NAMED["assign"], Window, lambda window: window, (*STATEMENTS, is_undisturbed))
     assert {one.statement for one in verdict.counterexamples} == {"undisturbed"}
 
 

@@ -112,7 +112,7 @@ def heartbeat(window: Window, reported: Partitions | None, subscribed: Partition
 
 
 def obey(window: Window) -> Window:
-    """The member reports what is left when it has given up what it has to, and subscribes to the same as before."""
+    """The member gives up what it has to, reports what is left, and keeps its subscription."""
     return heartbeat(window, window.member.assigned, window.member.subscribed)
 
 

@@ -126,5 +126,5 @@ def approaches(before: Window, after: Window) -> Truth:
 
 
 @statement("undisturbed", "A step that leaves the target as it is takes nobody else further away from it.")
-def undisturbed(before: Window, after: Window) -> Truth:
+def is_undisturbed(before: Window, after: Window) -> Truth:
     return distance(after) <= distance(before)
