@@ -30,7 +30,7 @@ class KernelLogic(ABC):
 
     @abstractmethod
     def same(self, one: Any, other: Any) -> Any:
-        """The two elements are one."""
+        """The two are equal: elements, numbers or truth values."""
 
     @abstractmethod
     def every(self, claim: Callable[[Any], Any]) -> Any:

@@ -121,6 +121,10 @@ def quota_lemmas() -> Iterator[Lemma]:
         (*dealing, below, LACKING >= LOW - SIZE),
         z3.And(SIZE + 1 <= LOW, after == EXTRA, LACKING >= 1, (LACKING - 1) + after == REST - 1),
     )
+    yield Lemma(theorem, "a member that lacks of the low quota is below it", (*dealing, SIZE < LOW), below)
+    yield Lemma(
+        theorem, "one that has it may grow while an extra one is left", (*dealing, SIZE == LOW, EXTRA >= 1), growing
+    )
     yield Lemma(
         theorem,
         "a partition for a member that may grow is an extra one",

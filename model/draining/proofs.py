@@ -146,6 +146,22 @@ def frame_lemmas() -> Iterator[Lemma]:
         yield Lemma("draining.exact", f"{kind.name} is not negative", (*WELL_FORMED, *below), kind.of(B, J) >= 0)
 
 
+def is_same_ring(there: Ring) -> Any:
+    """The ring has as many partitions as before, and its polls the same limit."""
+    return z3.And(term_of(there.partitions) == N, term_of(there.limit) == M)
+
+
+def goes_on(resume: Resume) -> Any:
+    """A poll begins where the last one left off, or at the first partition, and with everything as it is."""
+    first = begin_poll(HERE, resume)
+    return z3.And(
+        term_of(is_poll_unfinished(first)),
+        term_of(first.cursor) == (0 if resume is Resume.START else H),
+        records_term(first)[J] == B[J],
+        is_same_ring(first),
+    )
+
+
 def poll_progress(at: Ring, resume: Resume) -> Any:
     """The invariant of a poll that has not served t, in terms of the records ahead of t at its beginning."""
     array, cursor, budget, visited = records_term(at), term_of(at.cursor), term_of(at.budget), term_of(at.visited)
@@ -169,9 +185,9 @@ def poll_lemmas(resume: Resume, theorem: str) -> Iterator[Lemma]:
     array, cursor = records_term(first), term_of(first.cursor)
     yield Lemma(
         theorem,
-        f"{resume.value}: a poll begins with a visit to make and the sums as they are",
+        f"{resume.value}: a poll begins with a visit to make, where it should, and with everything as it is",
         (*WELL_FORMED, AHEAD.of(array, cursor) == START_AHEAD, BUSY.of(array, cursor) == START_BUSY),
-        z3.And(term_of(is_poll_unfinished(first)), poll_progress(first, resume)),
+        z3.And(goes_on(resume), poll_progress(first, resume)),
     )
     there = visit(HERE, resume)
     onward = next_position_term(H)
@@ -209,6 +225,9 @@ def well_formed_lemmas() -> Iterator[Lemma]:
             records_term(there)[J] >= 0,
             z3.Implies(J != H, records_term(there)[J] == B[J]),
             B[H] - records_term(there)[H] == R - term_of(there.budget),
+            term_of(there.visited) == V + 1,
+            V < N,
+            is_same_ring(there),
         )
         yield Lemma(
             "draining.exact", f"{resume.value}: a visit keeps the ring well formed", (*IN_POLL, B[J] >= 0), goal
@@ -228,16 +247,14 @@ def resume_after_lemmas() -> Iterator[Lemma]:
         z3.And(onward == distance(H) - 1, records_term(there)[T] == B[T]),
     )
     yield Lemma(theorem, "a visit of t serves it", (*IN_POLL, H == T, B[T] > 0), records_term(there)[T] < B[T])
-    yield Lemma(
-        theorem, "every poll makes a visit", WELL_FORMED, term_of(is_poll_unfinished(begin_poll(HERE, Resume.AFTER)))
-    )
+    yield Lemma(theorem, "every poll makes a visit, where the last one left off", WELL_FORMED, goes_on(Resume.AFTER))
     more = z3.Int("more")
     richer = add_fetched(HERE, SymbolicNumber(J), SymbolicNumber(more))  # type: ignore[arg-type]
     yield Lemma(
         theorem,
-        "a fetch leaves the rank and the records of t",
-        (*WELL_FORMED, B[T] > 0, more >= 0, J >= 0, J < N),
-        z3.And(records_term(richer)[T] >= B[T], term_of(richer.cursor) == H),
+        "a fetch adds what it brings, and changes nothing else",
+        (*WELL_FORMED, more >= 0, J >= 0, J < N),
+        z3.And(records_term(richer) == z3.Store(B, J, B[J] + more), term_of(richer.cursor) == H, is_same_ring(richer)),
     )
     yield Lemma(
         theorem,
@@ -287,9 +304,6 @@ def waiting_lemmas() -> Iterator[Lemma]:
     yield from poll_lemmas(Resume.AT, "draining.at-unrefilled")
     yield from poll_lemmas(Resume.START, "draining.start")
     yield from resume_at_lemmas()
-    # Always from the start: a poll with m records ahead misses t, and the next begins where this one did.
-    first = term_of(begin_poll(HERE, Resume.START).cursor)
-    yield Lemma("draining.start", "every poll begins at the first partition", WELL_FORMED, first == 0)
     # Resuming at: the rank need not fall, which is where the proof of resuming after breaks.
     onward = distance(term_of(visit(HERE, Resume.AT).cursor))
     yield Lemma("draining.rank-at", "the rank falls", (*IN_POLL, H != T), onward < distance(H), holds=False)
@@ -348,10 +362,14 @@ def prefetch_lemmas() -> Iterator[Lemma]:
         term_of(there.budget) == 0,
     )
     empty = (*WELL_FORMED, B[T] == 0)
-    for each in (Prefetch.SHARE, Prefetch.EMPTY):
-        yield Lemma("draining.share", f"{each.value}: an empty partition qualifies", empty, sent[each])
+    yield Lemma("draining.share", "it goes by the share", WELL_FORMED, sent[Prefetch.SHARE] == (B[T] * N < M))
+    yield Lemma("draining.share", "an empty partition qualifies", empty, sent[Prefetch.SHARE])
+    yield Lemma(
+        "draining.share", "today's rule goes by what is empty", WELL_FORMED, sent[Prefetch.EMPTY] == (B[T] == 0)
+    )
     trap = sent[Prefetch.INTEGER_SHARE]
     yield Lemma("draining.integer-share", "it never qualifies", (*WELL_FORMED, M < N), z3.Not(trap))
+    yield Lemma("draining.integer-share", "else an empty partition qualifies", (*empty, M >= N), trap)
     yield Lemma("draining.integer-share-fetches", "it qualifies when empty", empty, trap, holds=False)
     busy = z3.Bool("leader_is_busy")
     for each in Prefetch:
@@ -389,14 +407,19 @@ def memory_lemmas() -> Iterator[Lemma]:
 
 def limit_lemmas() -> Iterator[Lemma]:
     """A limit that is never reached, such as the default of KIP-41."""
-    there = visit(HERE, Resume.AFTER)
     rest = z3.Int("rest")
-    yield Lemma(
-        "draining.no-limit",
-        "a visit with budget for everything empties the partition and leaves budget for the rest",
-        (*IN_POLL, rest >= 0, B[H] + rest <= R),
-        z3.And(records_term(there)[H] == 0, term_of(there.budget) >= rest),
-    )
+    for resume in Resume:
+        there = visit(HERE, resume)
+        yield Lemma(
+            "draining.no-limit",
+            f"{resume.value}: a visit with budget for everything empties the partition, and leaves budget for the rest",
+            (*IN_POLL, rest >= 0, B[H] + rest <= R),
+            z3.And(
+                records_term(there)[H] == 0,
+                term_of(there.budget) >= rest,
+                term_of(there.cursor) == next_position_term(H),
+            ),
+        )
 
 
 def ring_change_lemmas() -> Iterator[Lemma]:
@@ -408,11 +431,13 @@ def ring_change_lemmas() -> Iterator[Lemma]:
     away = z3.If(cursor <= moved, moved - cursor, moved - cursor + N - 1)
     others = (*WELL_FORMED, J >= 0, J < N, N >= 2, J != T)
     goal = z3.And(away <= distance(H), cursor >= 0, cursor < N - 1, records_term(gone)[moved] == B[T])
+    goal = z3.And(goal, term_of(gone.partitions) == N - 1)
     yield Lemma("draining.ring-change", "one that goes brings t no farther", others, goal)
     come = add_partition(HERE, place, records)  # type: ignore[arg-type]
     moved, cursor = T + z3.If(J <= T, 1, 0), term_of(come.cursor)
     away = z3.If(cursor <= moved, moved - cursor, moved - cursor + N + 1)
     goal = z3.And(away <= distance(H) + 1, cursor >= 0, cursor <= N, records_term(come)[moved] == B[T])
+    goal = z3.And(goal, term_of(come.partitions) == N + 1)
     yield Lemma("draining.ring-change", "one that comes brings t one farther", (*WELL_FORMED, J >= 0, J <= N), goal)
 
 

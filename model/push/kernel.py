@@ -231,11 +231,17 @@ def one_owner(k: PushKernel) -> Any:
 
 
 def true_map(k: PushKernel) -> Any:
-    """S4: once all responses to Start are counted, and while the attempt lasts."""
+    """S4: once all responses to Start are counted, and while the attempt lasts; who is started has its plan."""
     logic = k.logic
-    return logic.every(
-        lambda r: logic.implies(logic.all_of(k.is_starting, k.snapshot(r), k.started(r), k.attached(r)), k.fetching(r))
-    )
+
+    def is_given(r: Any, p: Any) -> Any:
+        busy = logic.any_of(k.fetching(r), k.start_sent(r))
+        return logic.implies(logic.all_of(k.is_starting, busy), logic.same(k.last_plan(r, p), k.plan(r, p)))
+
+    def is_true(r: Any) -> Any:
+        return logic.implies(logic.all_of(k.is_starting, k.snapshot(r), k.started(r), k.attached(r)), k.fetching(r))
+
+    return logic.every(lambda r: logic.all_of(is_true(r), logic.every_partition(lambda p: is_given(r, p))))
 
 
 def channels(k: PushKernel) -> Any:

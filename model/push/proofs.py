@@ -128,6 +128,7 @@ def bit_lemmas() -> Iterator[Lemma]:
             bit == z3.Or(queued, running),
             z3.Not(z3.And(queued, running)),
             z3.Or(seen == changes, dirty, queued),
+            z3.Implies(dirty, bit),
             seen <= changes,
         )
 
@@ -140,6 +141,9 @@ def bit_lemmas() -> Iterator[Lemma]:
         "finish": (running, (dirty, no, dirty, no, changes, seen)),
         "give up": (running, (yes, no, yes, no, changes, seen)),
     }
+    clear = (holds(*state), z3.Not(bit))
+    yield Lemma(BIT, "at the beginning", (yes,), holds(no, no, no, no, z3.IntVal(0), z3.IntVal(0)))
+    yield Lemma(BIT, "while it is clear", clear, z3.And(seen == changes, z3.Not(running)))
     for name, (guard, after) in events.items():
         yield Lemma(BIT, f"after {name}", (holds(*state), guard), holds(*after))
     forgotten = (yes, dirty, queued, running, changes + 1, seen)

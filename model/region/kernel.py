@@ -330,11 +330,9 @@ def group(k: RegionKernel) -> Any:
     logic = k.logic
 
     def of_one(o: Any) -> Any:
-        same = logic.all_of(logic.implies(k.client(o), k.owns(o)), logic.implies(k.owns(o), k.client(o)))
-        kept = logic.all_of(logic.implies(k.client(o), k.keeps(o)), logic.implies(k.keeps(o), k.client(o)))
         return logic.all_of(
-            logic.implies(logic.all_of(k.member(o), k.in_group(o)), same),
-            logic.implies(k.member(o), kept),
+            logic.implies(logic.all_of(k.member(o), k.in_group(o)), logic.same(k.client(o), k.owns(o))),
+            logic.implies(k.member(o), logic.same(k.client(o), k.keeps(o))),
             logic.implies(k.client(o), k.member(o)),
             logic.implies(logic.all_of(k.member(o), k.keeps(o), logic.no(k.pending(o))), k.sought(o)),
             logic.implies(logic.all_of(k.fetched(o), logic.no(k.pending(o))), k.member(o)),

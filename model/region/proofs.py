@@ -80,6 +80,9 @@ def completion_lemmas(k: RegionKernel, known: tuple[Any, ...]) -> Iterator[Lemma
     """A checkpoint that is complete has no wrong tuple in it, for no reset was due."""
     complete = z3.And(k.is_checkpointing, k.logic.every(k.written))
     yield Lemma(SEEN_ONCE, "no reset is due when all have written", (*known, complete), is_clean(k))
+    submits = next(event for event in any_events(k) if event.name == "submits")
+    amiss = k.hand_off(z3.Const("one", OPERATOR)) != k.down
+    yield Lemma(SEEN_ONCE, "what is not the next offset is wrong", (submits.guard, amiss), submits.after.is_wrong)
     yield Lemma(SEEN_ONCE, "nothing wrong when all have written", (*known, complete), z3.Not(k.is_wrong))
 
 

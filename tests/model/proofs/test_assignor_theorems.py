@@ -56,6 +56,8 @@ MUTANTS: dict[str, tuple[str, Callable[..., Any]]] = {
     ),
     "members below may grow": ("may_grow", lambda quota, size: and_(size <= quota.low, quota.extra > 0)),
     "members at the low quota are below it": ("is_below", lambda quota, size: size <= quota.low),
+    "nobody is below the low quota": ("is_below", lambda quota, size: size < 0),
+    "the last extra one goes to nobody": ("may_grow", lambda quota, size: and_(size == quota.low, quota.extra > 1)),
     "moves between sizes that differ by 1 (KAFKA-15106)": ("is_improvement", lambda larger, less: larger > less),
     "no moves between sizes that differ by 2": ("is_improvement", lambda larger, less: larger > less + 2),
 }

@@ -84,6 +84,33 @@ def counts_twice(ring: Ring, position: int, records: int) -> Ring:
     return polling.add_fetched(ring, position, records + records)
 
 
+def begins_at_first(ring: Ring, resume: Resume) -> Ring:
+    """A poll that begins with the first partition, whatever the rule."""
+    return polling.begin_poll(ring, Resume.START)
+
+
+def forgets_partition(ring: Ring, position: int, *records: int) -> Ring:
+    """The ring changes, and its number of partitions does not."""
+    changed = polling.add_partition(ring, position, *records) if records else polling.drop_partition(ring, position)
+    return replace(changed, partitions=ring.partitions)
+
+
+def brings_nothing(ring: Ring, position: int, records: int) -> Ring:
+    """A fetch whose records get lost."""
+    return ring
+
+
+def visits_again(ring: Ring, resume: Resume) -> Ring:
+    """A visit that is not counted."""
+    return replace(polling.visit(ring, resume), visited=ring.visited)
+
+
+def waits_for_empty(prefetch: Prefetch, ring: Ring, position: int, retained: int) -> bool:
+    """A fetch below the share is sent of what is empty alone."""
+    rule = Prefetch.EMPTY if prefetch is Prefetch.SHARE else prefetch
+    return polling.should_fetch(rule, ring, position, retained)
+
+
 def ignores_leader(prefetch: Prefetch, ring: Ring, position: int, retained: int, leader_is_busy: bool) -> bool:
     """A fetch that does not wait for the leader."""
     return polling.should_fetch(prefetch, ring, position, retained)
@@ -95,7 +122,14 @@ def ignores_leader(prefetch: Prefetch, ring: Ring, position: int, retained: int,
         ("drop_partition", keeps_cursor, "draining.ring-change"),
         ("drop_partition", begins_anew, "draining.ring-change"),
         ("add_partition", begins_anew, "draining.ring-change"),
+        ("begin_poll", begins_at_first, "draining.after"),
+        ("begin_poll", begins_at_first, "draining.at-unrefilled"),
+        ("drop_partition", forgets_partition, "draining.ring-change"),
+        ("add_partition", forgets_partition, "draining.ring-change"),
         ("add_fetched", counts_twice, "draining.memory"),
+        ("add_fetched", brings_nothing, "draining.after"),
+        ("visit", visits_again, "draining.exact"),
+        ("should_fetch", waits_for_empty, "draining.share"),
         ("may_send_fetch", ignores_leader, "draining.in-flight"),
         ("visit", forgets, "draining.total"),
         ("visit", loses, "draining.no-limit"),

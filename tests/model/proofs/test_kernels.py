@@ -49,6 +49,16 @@ def test_each_invariant_but_the_plain_ones_is_needed(design: Any, theorems: Any,
         assert any(one.verdict == "refuted" for one in findings(lemmas)), left_out
 
 
+def test_starts_of_another_plan_are_not_what_the_attempt_gave() -> None:
+    kernel = push.any_kernel()
+    (event,) = (one for one in push.any_events(kernel) if one.name == "send starts")
+    other = replace(event.after, last_plan=kernel.last_plan)
+    (result,) = findings(
+        [Lemma("", "", (*invariants(kernel).values(), event.guard), invariants(other)["push.true-map"])]
+    )
+    assert result.verdict == "refuted"
+
+
 def test_an_event_that_sends_starts_to_nobody_breaks_nothing_and_is_possible() -> None:
     kernel = push.any_kernel()
     (event,) = (one for one in push.any_events(kernel) if one.name == "send starts")
