@@ -15,7 +15,8 @@ FORMAT_VERSION = 1
 CLASSIC = "classic"
 """The protocol of a trace that names none: that of consumer groups since Kafka 0.9."""
 SAVED = "saved"
-"""The name of the internal event that says for which requirements a failing trace was saved."""
+"""The name of the internal event that says for which requirements a failing trace was saved, and of an excerpt which
+requests are `left_out`: others of its requirements may need them."""
 
 Body: TypeAlias = Mapping[str, Any]
 """A message by field name: Kafka's schema names in snake case; values are None, bool, int, float, str, bytes,

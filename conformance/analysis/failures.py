@@ -13,7 +13,7 @@ from fencepost.conformance.subject import NO_DECISIONS, ScenarioRun, Subject
 from fencepost.model.catalogue.specification import Specification
 from fencepost.model.errors import error_name
 from fencepost.model.wire.codec import complete_body
-from fencepost.traces.events import Event, Header, Kind
+from fencepost.traces.events import SAVED, Event, Header, Kind
 from fencepost.traces.files.jsonl import encode_event, encode_header
 from fencepost.traces.judge.checks import DIFFERS_IN
 from fencepost.traces.judge.diagnosis.diagnosis import format_field, format_observed
@@ -333,10 +333,15 @@ def excerpt_of(header: Header, events: Sequence[Event]) -> str:
 
 def shorter_excerpt(run: ScenarioRun, violation: Violation, subject: Subject) -> str:
     """The trace of a run without requests for records and metadata, and if it is too long still, without the events
-    after the violation; "" if neither is short enough and shows the violation."""
+    after the violation; "" if neither is short enough and shows the violation. It says what it leaves out, and is
+    judged by the requirement of the violation alone."""
     noise = {event.sequence for event in run.events if event.api in NOISE_APIS}
     quiet = tuple(event for event in run.events if event.sequence not in noise and event.of not in noise)
-    for kept in (quiet, tuple(event for event in quiet if event.sequence <= violation.sequence)):
+    last = run.events[-1]
+    body = {"requirements": [violation.requirement], "left_out": sorted(NOISE_APIS)}
+    told = Event(last.sequence + 1, last.time, 0, "", Kind.INTERNAL, SAVED, 0, body)
+    for some in (quiet, tuple(event for event in quiet if event.sequence <= violation.sequence)):
+        kept = (*some, told)
         text = excerpt_of(run.header, kept)
         if text and violation.requirement in subject.judge(run.header, kept, NO_DECISIONS).violated:
             return text

@@ -44,7 +44,7 @@ from fencepost.conformance.subject import Scenario, ScenarioRun, Selection
 from fencepost.model.catalogue.requirement import Requirement, select_requirements
 from fencepost.model.wire.codec import API_NAMES
 from fencepost.traces.client_judge.judge import is_client_trace, is_driven_trace
-from fencepost.traces.events import Event, Header, Kind
+from fencepost.traces.events import SAVED, Event, Header, Kind
 from fencepost.traces.files.trace_files import TraceError, open_trace
 from fencepost.traces.verdict import violations_in
 
@@ -300,6 +300,7 @@ def judge_client_files(paths: Sequence[Path], progress: Callable[[Progress], Non
                     failure = failure_in(run, result, subject, Origin(str(path), ""), replayed=False)
                     builder.add_failure(result.requirement, failure)
                 builder.add_watched_run(run)
+                builder.undecided += describe_excerpt(path.name, run.events[-1])
                 names.add(run.header.implementation.get("name", run.header.source))
                 violated |= run.verdict.violated
                 events += len(run.events)
@@ -321,6 +322,12 @@ def judge_client_files(paths: Sequence[Path], progress: Callable[[Progress], Non
         ended=ended,
     )
     return replace(report, provenance=provenance)
+
+
+def describe_excerpt(name: str, last: Event) -> Iterator[str]:
+    """What is not judged in a trace of this name that ends with this event, where it is an excerpt of another one."""
+    if last.api == SAVED and (left_out := last.body.get("left_out")):
+        yield f"{name}: an excerpt without {', '.join(left_out)}: only {', '.join(last.body['requirements'])} is judged"
 
 
 def judge_client_trace(path: Path, protocol: ClientProtocol) -> ScenarioRun:

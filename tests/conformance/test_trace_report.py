@@ -171,6 +171,7 @@ def remark(api: str, body: Body) -> str:
         (["HEADER", "FIELDS"], "2: 'fields' is not an array of strings"),
         (["HEADER", "TOPICS"], "2: 'topics' has a number of partitions that is not an integer"),
         (["HEADER", "IDS"], "2: 'ids' has an id that is not a string"),
+        (["HEADER", "SAVED"], "2: 'left_out' is not an array of strings"),
     ],
 )
 @pytest.mark.parametrize("command", [["judge"], ["replay"]])
@@ -181,6 +182,7 @@ def test_a_malformed_trace(
     known = {"HEADER": header, "REQUEST": request, "EVIDENCE": remark("check", {})}
     known["FIELDS"] = remark("check", {"requirement": "HB-01", "fields": [1]})
     known["TOPICS"] = remark("topics", {"topics": {"t": None}})
+    known["SAVED"] = remark("saved", {"requirements": [], "left_out": 7})
     known["IDS"] = remark("topics", {"topics": {}, "ids": {"t": 1}})
     trace = tmp_path / "bad"
     trace.write_text("\n".join(known.get(line, line) for line in lines))

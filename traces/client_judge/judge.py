@@ -1,11 +1,11 @@
 """Judges the client of a trace: a protocol follows it, and collects evidence for each requirement."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeAlias
 
 from fencepost.model.catalogue.requirement import Level, Requirement
-from fencepost.traces.events import CLASSIC, Event, Header, Kind, Lookahead, Operation
+from fencepost.traces.events import CLASSIC, SAVED, Event, Header, Kind, Lookahead, Operation
 from fencepost.traces.verdict import CheckResult, CheckStatus, TraceVerdict, Violation, without_remarks
 
 
@@ -82,11 +82,23 @@ def is_driven_trace(header: Header) -> bool:
 
 
 def judge_client(header: Header, events: Iterable[Event], label: str, follow: FollowClient) -> TraceVerdict:
-    """The verdict on the client with this label in a trace, which ends with its last event."""
+    """The verdict on the client with this label in a trace, which ends with its last event. An excerpt is judged by the
+    requirements that it was made for: what it leaves out would be missed by others."""
     judge = ClientJudge(header, label, follow)
+    made_for: frozenset[str] | None = None
     for event in events:
         judge.on_event(event)
-    return judge.finish()
+        if event.api == SAVED and event.body.get("left_out"):
+            made_for = frozenset(event.body["requirements"])
+    verdict = judge.finish()
+    return verdict if made_for is None else about(verdict, made_for)
+
+
+def about(verdict: TraceVerdict, requirements: frozenset[str]) -> TraceVerdict:
+    """The part of a verdict that is about these requirements."""
+    violations = (each for each in verdict.violations if requirements & set(each.requirements))
+    checks = (each for each in verdict.check_results if each.requirement in requirements)
+    return replace(verdict, violations=tuple(violations), check_results=tuple(checks))
 
 
 # --- The findings of a trace about the requirements of a client: violations, and results of checks.

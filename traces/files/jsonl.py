@@ -305,8 +305,10 @@ def _check_annotation(api: str, body: dict[str, Any]) -> None:
             raise MalformedLineError(f"{key!r} is not an object")
     if api == "topics" and not all(type(topic_id) is str for topic_id in body.get("ids", {}).values()):
         raise MalformedLineError("'ids' has an id that is not a string")
-    if api == SAVED and not all(type(id) is str for id in body["requirements"]):
-        raise MalformedLineError("'requirements' has an id that is not a string")
+    for key in ("requirements", "left_out"):
+        told = body.get(key, []) if api == SAVED else []
+        if type(told) is not list or not all(type(name) is str for name in told):
+            raise MalformedLineError(f"{key!r} is not an array of strings")
     fields = body.get("fields", [])
     if api == "check" and not (type(fields) is list and all(type(name) is str for name in fields)):
         raise MalformedLineError("'fields' is not an array of strings")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from fencepost.adapters.client.cluster import CLIENT_LABEL
+from fencepost.conformance.analysis import failures
 from fencepost.conformance.analysis.trace_report import judge_files
 from fencepost.conformance.classic.clients import CLASSIC_CLIENTS
 from fencepost.conformance.cli import main
@@ -58,6 +59,22 @@ async def test_saved_traces_have_the_marks_of_their_scenarios(tmp_path: Path) ->
     mark = "a-sync-during-a-rebalance: no response REBALANCE_IN_PROGRESS to SyncGroup came within 30 s"
     assert [each.result("MEMBER-11").note for each in (report, again)] == [mark, mark]
     assert [each.result("MEMBER-11").verdict for each in (report, again)] == [Verdict.INCONCLUSIVE] * 2
+
+
+async def test_an_excerpt_is_judged_by_what_it_was_made_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failures, "MAX_EXCERPT", 12_000)
+    path, whole, others = tmp_path / "excerpt.jsonl", tmp_path / "whole.jsonl", set[str]()
+    for result in (await faulty_report(tmp_path)).failed_results():
+        for excerpt in (each.excerpt for each in result.failures if each.excerpt):
+            path.write_text(excerpt)
+            again = judge_client_files([path], lambda progress: None, CLASSIC_CLIENTS)
+            assert [each.id for each in again.failed_results()] == [result.id]
+            told = f"excerpt.jsonl: an excerpt without ApiVersions, Fetch, Metadata: only {result.id} is judged"
+            assert again.undecided == (told,) and again.exit_code() is ExitCode.VIOLATION
+            whole.write_text("".join(excerpt.splitlines(keepends=True)[:-1]))
+            again = judge_client_files([whole], lambda progress: None, CLASSIC_CLIENTS)
+            others |= {each.id for each in again.failed_results()} - {result.id}
+    assert others
 
 
 async def test_a_saved_trace_of_a_kit_that_was_late_blames_nobody(tmp_path: Path) -> None:
