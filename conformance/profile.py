@@ -175,6 +175,8 @@ def _read_document(path: Path) -> dict[str, Any]:
 
 def _parse_profile(folder: Path, document: Mapping[str, Any], sections: Mapping[str, tuple[str, ...]]) -> Profile:
     for name, section in document.items():
+        if name == "options":  # those of commands, which the command line reads
+            continue
         if name not in sections:
             raise ProfileError(f"{name}: unknown section; the sections are {', '.join(sections)}")
         if not isinstance(section, dict):

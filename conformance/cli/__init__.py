@@ -173,8 +173,7 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         subparser = commands.add_parser(name, help=summary, allow_abbrev=False)
         if name == chosen:
             import_module(f"{__name__}.{module_name}").COMMANDS[name].add_to(subparser)
-            if (
-                os.path.exists("pyproject.toml") or any(each.startswith("FENCEPOST_") for each in os.environ)
-            ) and "--help" not in arguments:
+            files = any(map(os.path.exists, ("pyproject.toml", "fencepost.toml")))
+            if "--help" not in arguments and (files or any(each.startswith("FENCEPOST_") for each in os.environ)):
                 import_module(f"{__name__}.settings").add_settings(subparser, name)
     return parser

@@ -1,10 +1,10 @@
-"""The command `completion`: a script by which a shell completes commands and their options."""
+"""The command `completion`: a script by which a shell completes commands, their actions and options."""
 
 import argparse
 import re
 
 from fencepost.conformance.cli.console import Console
-from fencepost.conformance.cli.options import Command
+from fencepost.conformance.cli.options import Command, Option
 
 SCRIPT = """\
 _fencepost() {{
@@ -27,12 +27,22 @@ def run_completion(options: argparse.Namespace, console: Console) -> int:
 
     cases = []
     for name in ALL:
-        text = next(iter(build_parser([name])._subparsers._group_actions)).choices[name].format_help()  # type: ignore[union-attr,index]
-        cases.append(f'        *:{name}) words="{" ".join(sorted(set(re.findall(r"--[a-z][a-z-]*", text))))}" ;;')
+        parsers = [next(iter(build_parser([name])._subparsers._group_actions)).choices[name]]  # type: ignore[union-attr,index]
+        words = set[str]()
+        for parser in parsers:
+            words |= set(re.findall(r"--[a-z][a-z-]*", parser.format_help()))
+            for actions in parser._subparsers._group_actions if parser._subparsers else ():
+                words |= set(actions.choices or ())
+                parsers += (actions.choices or {}).values()
+        cases.append(f'        *:{name}) words="{" ".join(sorted(words))}" ;;')
     console.print(SCRIPT.format(commands=" ".join(ALL), cases="\n".join(cases)))
     return 0
 
 
 COMMANDS = {
-    "completion": Command(run_completion, epilog='Add to ~/.bashrc or ~/.zshrc: eval "$(fencepost completion)"')
+    "completion": Command(
+        run_completion,
+        (Option("shell", "SHELL", "{choices}: one script is for both", choices=("bash", "zsh"), nargs="?"),),
+        epilog='Add to ~/.bashrc or ~/.zshrc: eval "$(fencepost completion)"',
+    )
 }

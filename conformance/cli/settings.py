@@ -1,17 +1,19 @@
 """Options of a command in files and in the environment.
 
-The table `[tool.fencepost.COMMAND]` of pyproject.toml has them, and variables such as `FENCEPOST_TEST_SEED`. What is
-typed comes before the environment, and the environment before the file.
+The table `[options.COMMAND]` of fencepost.toml has them, or `[tool.fencepost.COMMAND]` of pyproject.toml, and variables
+such as `FENCEPOST_TEST_SEED`, or `FENCEPOST_SEED` for every command with that option. What is typed comes before the
+environment, and the environment before the files.
 """
 
 import argparse
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-PROJECT = Path("pyproject.toml")
+PLACES = {Path("pyproject.toml"): ("tool", "fencepost"), Path("fencepost.toml"): ("options",)}
+"""The files that have options, with the tables in which those of a command are; the last one counts."""
 FLAGS = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -19,25 +21,28 @@ def add_settings(parser: argparse.ArgumentParser, command: str) -> None:
     """Make defaults of what the folder and the environment say for a command. Reports a usage error for a key or a
     value that the command does not know."""
     actions = {action.dest: action for action in parser._actions if action.dest != "help"}
-    for key, value in read_project(parser, command).items():
-        action = actions.get(key.replace("-", "_"))
-        if action is None:
-            parser.error(f"{PROJECT}: unrecognized arguments: --{key}")
-        set_default(parser, action, value, f"{PROJECT}: {key}")
+    for path, tables in PLACES.items():
+        for key, value in read_options(parser, path, (*tables, command)).items():
+            action = actions.get(key.replace("-", "_"))
+            if action is None:
+                parser.error(f"{path}: unrecognized arguments: --{key}")
+            set_default(parser, action, value, f"{path}: {key}")
     for name, action in actions.items():
-        variable = f"FENCEPOST_{command}_{name}".upper().replace("-", "_")
-        if variable in os.environ:
-            set_default(parser, action, os.environ[variable], variable)
+        for variable in (f"FENCEPOST_{name}", f"FENCEPOST_{command}_{name}"):
+            variable = variable.upper().replace("-", "_")
+            if variable in os.environ:
+                set_default(parser, action, os.environ[variable], variable)
 
 
-def read_project(parser: argparse.ArgumentParser, command: str) -> Mapping[str, Any]:
-    """The table of a command in the project file of this folder."""
+def read_options(parser: argparse.ArgumentParser, path: Path, tables: Sequence[str]) -> Mapping[str, Any]:
+    """What a file of this folder has in a table within tables."""
     try:
-        text = PROJECT.read_text(encoding="utf-8") if PROJECT.exists() else ""
-        found: Mapping[str, Any] = tomllib.loads(text).get("tool", {}).get("fencepost", {}).get(command, {})
+        found: Any = tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        for table in tables:
+            found = found.get(table, {})
         return dict(found)
     except (OSError, ValueError, AttributeError, TypeError) as error:
-        parser.error(f"{PROJECT}: {error}")
+        parser.error(f"{path}: {error}")
 
 
 def set_default(parser: argparse.ArgumentParser, action: argparse.Action, value: Any, place: str) -> None:

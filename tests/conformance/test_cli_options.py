@@ -18,6 +18,7 @@ from fencepost.conformance.cli import main
 from fencepost.conformance.cli.console import Console, printable_line, typed_program
 from fencepost.conformance.events import Progress
 from fencepost.conformance.plan import Plan
+from fencepost.conformance.profile import Profile, load_profile
 from fencepost.conformance.reports.json_report import from_html, from_json, report_schema, to_json
 from fencepost.conformance.reports.report import render_report, to_html
 from fencepost.conformance.reports.words import outcome_line
@@ -487,7 +488,16 @@ def test_the_command_line_comes_before_the_environment_and_that_before_the_file(
     monkeypatch.setenv("FENCEPOST_TEST_SEED", "2")
     main(["test", "bundled"], runner)
     main(["test", "bundled", "--seed", "3"], runner)
-    assert [plan.seed for plan in plans_of(runner)] == [1, 2, 3]
+    monkeypatch.setenv("FENCEPOST_TARGET", "bundled")
+    monkeypatch.setenv("FENCEPOST_SEED", "4")
+    main(["test"], runner)
+    monkeypatch.delenv("FENCEPOST_TEST_SEED")
+    main(["test"], runner)
+    monkeypatch.delenv("FENCEPOST_SEED")
+    (tmp_path / "fencepost.toml").write_text("[options.test]\nseed = 5\n")
+    main(["test"], runner)
+    assert [plan.seed for plan in plans_of(runner)] == [1, 2, 3, 2, 4, 5]
+    assert load_profile(tmp_path / "fencepost.toml") == Profile(folder=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -535,9 +545,17 @@ def test_commands_to_copy_begin_as_this_one_did(path: str, words: tuple[str, ...
 
 def test_the_shell_completes_commands_and_options(tmp_path: Path, capsys: Capture) -> None:
     assert main(["completion"]) == 0
-    (tmp_path / "script").write_text(capsys.readouterr().out)
+    (tmp_path / "script").write_text(script := capsys.readouterr().out)
+    for shell in ("bash", "zsh"):
+        assert main(["completion", shell]) == 0 and capsys.readouterr().out == script
+    assert main(["completion", "fish"]) == 2 and "choose from 'bash', 'zsh'" in capsys.readouterr().err
     ask = 'source ./script; COMP_WORDS=(fencepost {words}); COMP_CWORD={place}; _fencepost; echo "${{COMPREPLY[*]}}"'
-    for words, place, told in (("jud", 1, "judge"), ("judge --qu", 2, "--quiet"), ("test --see", 2, "--seed")):
+    for words, place, told in (
+        ("jud", 1, "judge"),
+        ("judge --qu", 2, "--quiet"),
+        ("test --see", 2, "--seed"),
+        ("registry che", 2, "check"),
+    ):
         line = ask.format(words=words, place=place)
         done = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True)
         assert done.stdout == f"{told}\n", done.stderr
