@@ -101,9 +101,9 @@ class Progress:
     """How far a run has come: `done` of `total` schedules (or `unit`), after `seconds`.
 
     `failures` counts the requirements found violated so far; `current` names what is being tested now. Of what is left,
-    `after_restart` schedules wait for a restart of the target. If schedules `are_at_once`, nobody knows how long the
-    longest takes. The pace is that since `pace_from`: seconds, and how many schedules were done then. `heavy` schedules
-    of those that are left are random ones, while the pace is that of scenarios.
+    `after_restart` schedules wait for a restart of the target. Of schedules that are played side by side the `waits`
+    that are left are told, in seconds; for others the pace is that since `pace_from`: seconds, and how many schedules
+    were done then. `heavy` schedules of those that are left are random ones, while the pace is that of scenarios.
     """
 
     done: int
@@ -113,17 +113,17 @@ class Progress:
     current: str = ""
     unit: str = "schedules"
     after_restart: int = 0
-    are_at_once: bool = False
+    waits: float | None = None
     pace_from: tuple[float, int] = (0.0, 0)
     heavy: int = 0
 
     def seconds_left(self) -> float | None:
-        """Seconds left if the rest goes on at the present pace; None while there is none, and where the pace of what is
-        done says nothing about the rest."""
+        """Seconds left, by the waits that are left, or if the rest goes on at the present pace; None while there is
+        none."""
         seconds, done = self.seconds - self.pace_from[0], self.done - self.pace_from[1]
-        if done <= 0 or self.total < self.done or self.are_at_once or self.after_restart:
-            return None
-        return seconds / done * (self.total - self.done + (HEAVY_COST - 1) * self.heavy)
+        if self.total < self.done or self.waits is not None:
+            return self.waits
+        return seconds / done * (self.total - self.done + (HEAVY_COST - 1) * self.heavy) if done > 0 else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,26 @@ MAX_REPLAYS = 3
 """How many scenarios are replayed at most to confirm one violation."""
 
 
+CALM_S, RESTART_S, SCHEDULES_S, CLEAN_UP_S, SLOW_S = (5.0, 0.05), (10.0, 0.8), 65.0, 80.0, 310.0
+"""About how many seconds the parts of a run over the network take: played side by side, schedules take as long as what
+waits longest, and the more there are the longer that waits. Measured on Apache Kafka 4.4 and the kit's own server."""
+
+
+def waits_of(scenarios: Sequence[Scenario], schedules: int) -> tuple[float, ...]:
+    """How long the parts of a run take: the scenarios without a restart, those with one, and random schedules."""
+    needs = [required_capabilities(each) for each in scenarios]
+    calm = [each for each in needs if "restart" not in each]
+    timers = {"slow": SLOW_S, "retention": CLEAN_UP_S}
+    longest = max((seconds for need, seconds in timers.items() if any(need in each for each in calm)), default=0.0)
+    restarted = len(needs) - len(calm)
+    parts = (
+        (len(calm), max(CALM_S[0] + CALM_S[1] * len(calm), longest)),
+        (restarted, RESTART_S[0] + RESTART_S[1] * restarted),
+        (schedules, SCHEDULES_S),
+    )
+    return tuple(seconds for count, seconds in parts if count)
+
+
 @dataclass(slots=True)
 class RunState:
     """A run under way: what was played so far. Every change is emitted as an event."""
@@ -91,6 +111,8 @@ class RunState:
     provenance: Provenance | None = None
     pace_from: tuple[float, int] = (0.0, 0)
     """The seconds after which the present kind of work began, and how many schedules were done then."""
+    waits: tuple[float, ...] = ()
+    """How long the parts of the run that are left take, from the beginning of the present one."""
     plays_at_once: bool = False
     """Whether scenarios are played side by side, and those that need a restart after the others."""
     scope: Scope | None = None
@@ -197,26 +219,32 @@ class RunState:
         """Emit the progress of the run after the scenario or schedule `name` violated the requirements `violated`."""
         self.violated |= violated
         played = {run.scenario.name for run in self.runs}
-        done = len(played)
-        done += self.statistics.schedules if self.statistics is not None else 0
-        total = len(self.selection.scenarios) + self.plan.schedules
+        schedules = self.statistics.schedules if self.statistics is not None else 0
         rest = [each for each in self.selection.scenarios if each.name not in played]
         waits = self.plays_at_once and not self.subject.is_watched
-        after_restart = sum("restart" in required_capabilities(each) for each in rest) if waits else 0
-        seconds = self.limits.elapsed_seconds()
         self.emit(
             Progress(
-                done,
-                total,
-                seconds,
+                done := len(played) + schedules,
+                len(self.selection.scenarios) + self.plan.schedules,
+                seconds := self.limits.elapsed_seconds(),
                 len(self.violated),
                 name,
-                after_restart=after_restart,
-                are_at_once=self.plays_at_once and bool(rest),
+                after_restart=sum("restart" in required_capabilities(each) for each in rest) if waits else 0,
+                waits=self.waits_left(rest, self.plan.schedules - schedules, seconds, done) if waits else None,
                 pace_from=self.pace_from,
                 heavy=self.plan.schedules if rest else 0,
             )
         )
+
+    def waits_left(self, rest: Sequence[Scenario], schedules: int, seconds: float, done: int) -> float:
+        """About how many seconds a run over the network still takes, for scenarios and schedules that are left."""
+        waits = waits_of(rest, schedules)
+        if len(waits) < len(self.waits):  # the next part begins
+            self.pace_from = (seconds, done)
+        if len(waits) != len(self.waits):
+            self.waits = waits
+        first, *others = self.waits or (0.0,)
+        return max(first - (seconds - self.pace_from[0]), first / 8) + sum(others)
 
     def add_shrunk(self, requirement: str, run: ScenarioRun, again: frozenset[str]) -> None:
         """Add the schedule to report for a requirement, and what its replay violates.

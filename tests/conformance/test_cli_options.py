@@ -23,7 +23,12 @@ from fencepost.conformance.reports.json_report import from_html, from_json, repo
 from fencepost.conformance.reports.report import render_report, to_html
 from fencepost.conformance.reports.words import outcome_line
 from fencepost.conformance.results import RequirementResult, Verdict
+from fencepost.conformance.run.registry import DEFAULT_PROTOCOL
+from fencepost.conformance.run.run_state import RunState, waits_of
+from fencepost.conformance.run.stream import RunLimits
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
+from fencepost.conformance.subject import select_scenarios
+from fencepost.model.catalogue.requirement import select_requirements
 from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.model.classic.catalogue.client import CLIENT_CATALOGUE
 from fencepost.model.push.specification import PUSH_CATALOGUE
@@ -173,6 +178,32 @@ def test_the_estimate_counts_what_random_schedules_cost() -> None:
     assert 8.9 / 2 < (tenth.seconds_left() or 0) < 8.9 * 2
     assert not (replace(tenth, heavy=0).seconds_left() or 0) > 8.9 / 2
     assert Progress(377, 418, 4.9, pace_from=(2.8, 335)).seconds_left() == pytest.approx(2.05)
+
+
+OFFERED = frozenset({"restart", "retention", "transactions", "size-limit", "initial-delay", "session-bounds"})
+
+
+@pytest.mark.parametrize(
+    ("chosen", "offered", "schedules", "left"),
+    [
+        ("*", OFFERED, 20, 192),
+        ("*", OFFERED, 0, 122),
+        ("JOIN-*", OFFERED - {"restart", "retention"}, 0, 9.2),
+        ("smoke", OFFERED, 0, 6.0),
+        ("*", OFFERED - {"retention"}, 20, 147),
+    ],
+)
+def test_the_estimate_over_the_network(chosen: str, offered: frozenset[str], schedules: int, left: float) -> None:
+    """The seconds that were left when Apache Kafka 4.4, and in the last row the server of the kit, had been reached."""
+    requirements = select_requirements(CATALOGUE.values(), ["*" if chosen == "smoke" else chosen])
+    selection = select_scenarios(DEFAULT_PROTOCOL.scenarios, requirements, offered, smoke=chosen == "smoke")
+    parts = waits_of(selection.scenarios, schedules)
+    assert left / 2 < sum(parts) < left * 2
+    state = RunState(Plan("kafka://h:1"), selection, lambda event: None, {}, RunLimits(), plays_at_once=True)
+    assert state.waits_left(selection.scenarios, schedules, 0.0, 0) == sum(parts)
+    late = state.waits_left(selection.scenarios[:-1], schedules, 2 * parts[0], 1)
+    assert late == pytest.approx(parts[0] / 8 + sum(parts[1:]))
+    assert state.waits_left([], 0, 900.0, 400) == 0.0
 
 
 def test_help_on_a_full_disk_is_no_success() -> None:

@@ -99,7 +99,7 @@ async def test_progress_counts_scenarios() -> None:
     assert [each.done for each in seen] == sorted(each.done for each in seen)
     assert seen[0].done == 1 < seen[0].total
     last = seen[-1]
-    assert last.done == last.total > 1 and last.failures and last.are_at_once is False
+    assert last.done == last.total > 1 and last.failures and last.waits is None
 
 
 async def test_an_unknown_requirement_is_refused() -> None:
