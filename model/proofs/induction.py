@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 
 import z3
 
-from fencepost.model.kernel_logic import Kernel, KernelEvent
 from fencepost.model.logic import Truth
 from fencepost.model.proofs.arbitrary_values import Contract, Sort, SymbolFactory
 from fencepost.model.proofs.plain_python import ModuleTwins
@@ -21,6 +20,7 @@ from fencepost.model.proofs.symbolic_execution import execute_paths
 from fencepost.model.proofs.symbolic_values import formula
 from fencepost.model.proofs.term_evaluation import model_reader, to_plain
 from fencepost.model.proofs.terms import Term, clear_terms, conjunction_of, disjunction_of, negation, some_fails
+from fencepost.model.relations import Kernel, KernelEvent
 from fencepost.model.statement import Statement
 
 Result = TypeVar("Result")
@@ -285,24 +285,24 @@ def kernel_lemmas(
     first: Kernel,
     before: Kernel,
     events: Iterable[KernelEvent[Kernel]],
-    invariants: Callable[[Kernel], dict[str, Any]],
+    invariants: Callable[[Kernel], dict[str, Truth]],
     theorem_of: Callable[[str], str],
 ) -> Iterator[Lemma]:
     """The invariants hold of the first kernel and after every event of any kernel before, and what repairs a design is
     needed. `theorem_of` is the theorem that an invariant counts for."""
     for claimed, claim in invariants(first).items():
-        yield Lemma(theorem_of(claimed), f"{claimed} at the beginning", (z3.BoolVal(True),), claim)
-    known = tuple(invariants(before).values())
+        yield Lemma(theorem_of(claimed), f"{claimed} at the beginning", (z3.BoolVal(True),), formula(claim))
+    known = tuple(map(formula, invariants(before).values()))
     seen: set[str] = set()
     for event in events:
-        after = invariants(event.after)
-        if event.name not in seen and not z3.is_false(z3.simplify(event.guard)):
-            hypotheses = (*known, event.guard)
+        after = {claimed: formula(claim) for claimed, claim in invariants(event.after).items()}
+        if event.name not in seen and event.guard is not False:
+            hypotheses = (*known, formula(event.guard))
             for claimed, claim in after.items():
                 yield Lemma(theorem_of(claimed), f"{claimed} after {event.name}", hypotheses, claim)
         if event.repair:
             needed = f"{name}.{event.repair} is needed"
-            yield Lemma(needed, event.name, (*known, event.drafted), z3.And(*after.values()), holds=False)
+            yield Lemma(needed, event.name, (*known, formula(event.drafted)), z3.And(*after.values()), holds=False)
         seen.add(event.name)
 
 

@@ -4,14 +4,16 @@ The invariants hold at the beginning and after every event; guards that the draf
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import z3
 
-from fencepost.model.kernel_logic import KernelEvent
+from fencepost.model.logic import and_, not_, or_
 from fencepost.model.proofs.induction import KernelTheorems, Lemma, kernel_lemmas
-from fencepost.model.proofs.symbolic_values import SymbolicLogic
-from fencepost.model.push.kernel import SETS, PushKernel, initial_kernel, invariants, kernel_events
+from fencepost.model.proofs.symbolic_relations import any_relation, without_past
+from fencepost.model.proofs.symbolic_values import SymbolicBool, SymbolicElement, formula
+from fencepost.model.push.kernel import PLANS, SETS, Events, PushKernel, invariants, kernel_events
 
 # The kernel on sets of any size: registrations and partitions are uninterpreted sorts.
 #
@@ -20,25 +22,21 @@ from fencepost.model.push.kernel import SETS, PushKernel, initial_kernel, invari
 
 REGISTRATION = z3.DeclareSort("Registration")
 PARTITION = z3.DeclareSort("Partition")
+ONE, OTHER = (SymbolicElement(z3.Const(name, REGISTRATION)) for name in ("one", "other"))
 
 
 def any_kernel() -> PushKernel:
     """Any state."""
-
-    def relation(name: str, *sorts: Any) -> Any:
-        return z3.Function(name, *sorts, z3.BoolSort())
-
-    sets = {name: relation(name, REGISTRATION) for name in SETS}
-    plans = {name: relation(name, REGISTRATION, PARTITION) for name in ("last_plan", "plan")}
-    phases = {name: z3.Bool(name) for name in ("is_stopping", "is_starting")}
-    return PushKernel(SymbolicLogic(REGISTRATION, PARTITION), **sets, **plans, **phases)
+    sets = {name: any_relation(name, (REGISTRATION,)) for name in SETS}
+    plans = {name: any_relation(name, (REGISTRATION, PARTITION)) for name in PLANS}
+    phases: dict[str, Any] = {name: SymbolicBool(z3.Bool(name)) for name in ("is_stopping", "is_starting")}
+    return PushKernel(**sets, **plans, **phases)
 
 
-def any_events(kernel: PushKernel) -> tuple[KernelEvent[PushKernel], ...]:
+def any_events(kernel: PushKernel) -> Events:
     """Every event, for any registration that it may be about and any plan."""
-    plan = z3.Function("new_plan", REGISTRATION, PARTITION, z3.BoolSort())
-    snapshot = z3.Function("new_snapshot", REGISTRATION, z3.BoolSort())
-    return kernel_events(kernel, z3.Const("one", REGISTRATION), plan, snapshot)
+    plan = any_relation("new_plan", (REGISTRATION, PARTITION))
+    return kernel_events(kernel, ONE, plan, any_relation("new_snapshot", (REGISTRATION,)))
 
 
 # The lemmas: the invariants hold at the beginning and after every event; guards that the draft lacks are needed.
@@ -79,7 +77,8 @@ def theorem_of(name: str) -> str:
 
 def push_lemmas() -> Iterator[Lemma]:
     """Every lemma."""
-    start, before = initial_kernel(SymbolicLogic(REGISTRATION, PARTITION)), any_kernel()
+    before = any_kernel()
+    start = replace(without_past(before), is_stopping=False, is_starting=False)
     yield from kernel_lemmas("push", start, before, any_events(before), invariants, theorem_of)
     yield from barrier_lemmas()
     yield from lease_lemmas()
@@ -89,21 +88,18 @@ def push_lemmas() -> Iterator[Lemma]:
 def barrier_lemmas() -> Iterator[Lemma]:
     """S3: what fetches while a Start of the attempt is under way was started by that attempt, for there is no other."""
     k = any_kernel()
-    one, other = z3.Const("one", REGISTRATION), z3.Const("other", REGISTRATION)
-    stopping = z3.And(k.is_stopping, k.snapshot(other), k.stopped(other), k.attached(other))
+    known = tuple(map(formula, invariants(k).values()))
+    stopped = and_(k.is_stopping, k.snapshot.has(OTHER), k.stopped.has(OTHER), k.attached.has(OTHER))
     yield Lemma(
         "push.barrier",
         "who has stopped runs nothing until it is started",
-        (*invariants(k).values(), stopping),
-        z3.Not(z3.Or(k.fetching(other), k.start_sent(other))),
+        (*known, formula(stopped)),
+        formula(not_(or_(k.fetching.has(OTHER), k.start_sent.has(OTHER)))),
     )
     sends = next(event for event in any_events(k) if event.name == "send starts")
-    yield Lemma(
-        "push.barrier",
-        "nobody fetches when Starts are sent",
-        (*invariants(k).values(), sends.guard),
-        z3.And(z3.Not(k.fetching(other)), z3.Not(k.start_sent(one))),
-    )
+    nobody = formula(and_(not_(k.fetching.has(OTHER)), not_(k.start_sent.has(ONE))))
+    for theorem in ("push.barrier", "push.one-owner"):
+        yield Lemma(theorem, "nobody fetches when Starts are sent", (*known, formula(sends.guard)), nobody)
 
 
 def lease_lemmas() -> Iterator[Lemma]:

@@ -2,49 +2,52 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, TypeAlias
 
-from fencepost.model.kernel_logic import KernelEvent, KernelLogic, Set
+from fencepost.model.logic import Token, Truth, and_, ite, not_, or_
+from fencepost.model.relations import KernelEvent, Relation
+from fencepost.model.statement import implies
 
-# The kernel of the repaired region, for one partition: what operators, checkpoint and downstream take for next.
-#
 # A state is a few sets of operators and a few offsets of each. It is made of rows of the search, where tests hold its
 # invariants, and of a solver's terms, where they are proved of any number of operators and records.
 
 
-Offset = Callable[[Any], Any]
+Operators: TypeAlias = Relation
+"""A set of operators."""
+Offset: TypeAlias = Callable[[Token], int]
 """An offset of each operator."""
 
 
 @dataclass(frozen=True, slots=True)
 class RegionKernel:
-    """A state of the kernel. An operator that is in none of the sets has nothing and does nothing."""
+    """A state of the kernel. An operator that is in no set but the job has nothing and does nothing."""
 
-    logic: KernelLogic
-    keeps: Set
+    job: Operators
+    """Every operator."""
+    keeps: Operators
     """With the partition in its offset manager."""
-    sought: Set
+    sought: Operators
     """With an offset there."""
-    client: Set
+    client: Operators
     """Whose Kafka client has the partition."""
-    member: Set
+    member: Operators
     """That take themselves for members."""
-    in_group: Set
+    in_group: Operators
     """That the group has in its present generation."""
-    owns: Set
+    owns: Operators
     """To whom the group assigned the partition."""
-    fetched: Set
+    fetched: Operators
     """With records fetched since the last reset, or with one that is waited for since."""
-    pending: Set
+    pending: Operators
     """That wait for a reset."""
-    hand: Set
+    hand: Operators
     """With a message of the partition in hand."""
-    drained: Set
-    written: Set
+    drained: Operators
+    written: Operators
     """That have written the checkpoint under way."""
-    wrote: Set
+    wrote: Operators
     """That have written the partition into it."""
-    done: Set
+    done: Operators
     """That have been reset in the reset under way."""
     off: Offset
     """The offset manager's."""
@@ -53,232 +56,211 @@ class RegionKernel:
     hand_off: Offset
     """Of the message in hand."""
     wrote_off: Offset
-    down: Any
+    down: int
     """Downstream's next offset."""
-    snap: Any
+    snap: int
     """Downstream's next offset in the last complete checkpoint."""
-    merged: Any
+    merged: int
     """What the operators resume from after a reset to it."""
-    is_running: Any
-    is_checkpointing: Any
-    is_resetting: Any
-    is_wrong: Any
+    is_running: Truth
+    is_checkpointing: Truth
+    is_resetting: Truth
+    is_wrong: Truth
     """Downstream saw an offset twice or missed one since the state that it has was restored."""
 
 
-Events = tuple[KernelEvent[RegionKernel], ...]
+Events: TypeAlias = tuple[KernelEvent[RegionKernel], ...]
 OFFSETS = ("off", "seek", "hand_off", "wrote_off")
-SETS = tuple(each.name for each in fields(RegionKernel) if each.type in (Set, "Set") and each.name not in OFFSETS)
+SETS = tuple(one.name for one in fields(RegionKernel) if one.type is Relation and one.name != "job")
 """The fields that are offsets of operators, and those that are sets of them."""
 
 
-def initial_kernel(logic: KernelLogic, first: Any) -> RegionKernel:
+def initial_kernel(job: Operators, first: int) -> RegionKernel:
     """Everything begins at this offset."""
-    sets: dict[str, Any] = dict.fromkeys(SETS, logic.nobody)
+    sets: dict[str, Any] = dict.fromkeys(SETS, job.empty())
     offsets: dict[str, Any] = dict.fromkeys(OFFSETS, lambda o: first)
-    no, yes = logic.any_of(), logic.all_of()
     return RegionKernel(
-        logic,
+        job,
         **sets,
         **offsets,
         down=first,
         snap=first,
         merged=first,
-        is_running=yes,
-        is_checkpointing=no,
-        is_resetting=no,
-        is_wrong=no,
+        is_running=True,
+        is_checkpointing=False,
+        is_resetting=False,
+        is_wrong=False,
     )
 
 
-def put(k: RegionKernel, one: Any, **changes: Any) -> RegionKernel:
+def put(k: RegionKernel, one: Token, **changes: Any) -> RegionKernel:
     """The state with this operator in or out of sets by a condition, or with another offset."""
 
-    def changed(old: Offset, value: Any) -> Offset:
-        return lambda o: k.logic.choose(k.logic.same(o, one), value, old(o))
+    def changed(name: str, value: Any) -> Any:
+        old = getattr(k, name)
+        return (lambda o: ite(o == one, value, old(o))) if name in OFFSETS else old.put(one, there=value)
 
-    made: dict[str, Any] = {name: changed(getattr(k, name), value) for name, value in changes.items()}
-    return replace(k, **made)
+    return replace(k, **{name: changed(name, value) for name, value in changes.items()})
 
 
 def begin_reset(k: RegionKernel) -> RegionKernel:
     """Downstream is restored, a checkpoint under way is void, nobody has been reset."""
-    no, yes, nobody = k.logic.any_of(), k.logic.all_of(), k.logic.nobody
     return replace(
         k,
         down=k.snap,
-        is_wrong=no,
-        written=nobody,
-        wrote=nobody,
-        done=nobody,
-        is_running=no,
-        is_checkpointing=no,
-        is_resetting=yes,
+        is_wrong=False,
+        written=k.written.empty(),
+        wrote=k.wrote.empty(),
+        done=k.done.empty(),
+        is_running=False,
+        is_checkpointing=False,
+        is_resetting=True,
     )
 
 
-def kernel_events(k: RegionKernel, one: Any, owns: Set, chosen: Any, first: Any) -> Events:
+def kernel_events(k: RegionKernel, one: Token, owns: Operators, chosen: int, first: int) -> Events:
     """Every event, for one operator, a new assignment, the offset that a merge takes and the initial offset."""
     return (*group_events(k, one, owns), *thread_events(k, one), *region_events(k, one, chosen, first))
 
 
-def group_events(k: RegionKernel, one: Any, owns: Set) -> Events:
+def group_events(k: RegionKernel, one: Token, owns: Operators) -> Events:
     """Kafka's part: expulsion, rebalances, callbacks."""
-    logic = k.logic
-    yes, no = logic.all_of(), logic.any_of()
-    polls = logic.no(k.drained(one))
-    forms = logic.all_of(
-        logic.every(lambda o: logic.implies(k.in_group(o), logic.no(k.member(o)))),
-        logic.every(lambda o: logic.implies(owns(o), k.in_group(o))),
-        logic.every(lambda o: logic.every(lambda x: logic.implies(logic.all_of(owns(o), owns(x)), logic.same(o, x)))),
+    is_member, polls, waits = k.member.has(one), not_(k.drained.has(one)), k.pending.has(one)
+    forms = and_(
+        k.in_group.every(lambda o: not_(k.member.has(o))),
+        owns.every(k.in_group.has),
+        owns.every(lambda o: owns.every(lambda x: o == x)),
     )
     # The group of a dead process's member has the partition for nobody.
-    gone = put(k, one, in_group=no, owns=no)
-    revoked = put(k, one, member=no, client=no, pending=logic.any_of(k.pending(one), k.fetched(one)))
-    assigned_guard = logic.all_of(logic.no(k.member(one)), k.in_group(one), logic.any_of(polls, k.pending(one)))
-    waits = k.pending(one)
+    gone = put(k, one, in_group=False, owns=False)
+    revoked = put(k, one, member=False, client=False, pending=or_(waits, k.fetched.has(one)))
+    assigned_guard = and_(not_(is_member), k.in_group.has(one), or_(polls, waits))
     given = put(
         k,
         one,
-        member=yes,
-        client=k.owns(one),
-        keeps=k.owns(one),
-        sought=logic.any_of(logic.all_of(waits, k.keeps(one), k.sought(one)), logic.no(waits)),
-        off=logic.choose(waits, k.off(one), k.seek(one)),
+        member=True,
+        client=k.owns.has(one),
+        keeps=k.owns.has(one),
+        sought=or_(and_(waits, k.keeps.has(one), k.sought.has(one)), not_(waits)),
+        off=ite(waits, k.off(one), k.seek(one)),
     )
     return (
-        KernelEvent("the group ends a membership", k.in_group(one), gone),
-        KernelEvent("joins", logic.all_of(logic.no(k.member(one)), polls), put(k, one, in_group=yes)),
+        KernelEvent("the group ends a membership", k.in_group.has(one), gone),
+        KernelEvent("joins", and_(not_(is_member), polls), put(k, one, in_group=True)),
         KernelEvent("a generation begins", forms, replace(k, owns=owns)),
-        KernelEvent("revoked", logic.all_of(k.member(one), polls), revoked),
+        KernelEvent("revoked", and_(is_member, polls), revoked),
         KernelEvent("assigned", assigned_guard, given),
         KernelEvent(
             "requests a reset instead of seeking",
-            logic.all_of(assigned_guard, logic.no(waits)),
-            put(given, one, pending=yes, sought=no, fetched=yes),
+            and_(assigned_guard, not_(waits)),
+            put(given, one, pending=True, sought=False, fetched=True),
         ),
     )
 
 
-def thread_events(k: RegionKernel, one: Any) -> Events:
+def thread_events(k: RegionKernel, one: Token) -> Events:
     """The two threads of an operator."""
-    logic = k.logic
-    yes, no = logic.all_of(), logic.any_of()
-    permit = logic.all_of(k.is_running, logic.no(k.drained(one)))
-    fetches = logic.all_of(k.member(one), logic.no(k.drained(one)), logic.no(k.pending(one)))
-    takes = logic.all_of(
-        permit, k.fetched(one), k.keeps(one), k.member(one), logic.no(k.pending(one)), logic.no(k.hand(one))
-    )
-    counts = logic.all_of(k.hand(one), k.keeps(one), k.member(one), logic.no(k.pending(one)))
-    submitted = put(k, one, hand=no, off=k.hand_off(one) + 1)
-    wrong = logic.any_of(k.is_wrong, logic.no(logic.same(k.hand_off(one), k.down)))
-    seen = replace(
-        submitted, down=logic.choose(logic.same(k.hand_off(one), k.down), k.down + 1, k.down), is_wrong=wrong
-    )
+    in_hand, drained = k.hand.has(one), k.drained.has(one)
+    serves = and_(k.member.has(one), not_(k.pending.has(one)))
+    takes = and_(k.is_running, not_(drained), k.fetched.has(one), k.keeps.has(one), serves, not_(in_hand))
+    counts = and_(in_hand, k.keeps.has(one), serves)
+    submitted = put(k, one, hand=False, off=k.hand_off(one) + 1)
+    is_next = k.hand_off(one) == k.down
+    seen = replace(submitted, down=ite(is_next, k.down + 1, k.down), is_wrong=or_(k.is_wrong, not_(is_next)))
     return (
-        KernelEvent("fetches", fetches, put(k, one, fetched=yes)),
-        KernelEvent("takes", takes, put(k, one, hand=yes, hand_off=k.off(one))),
-        KernelEvent("submits", logic.all_of(counts, logic.no(k.is_resetting)), seen),
-        KernelEvent("submits into a reset", logic.all_of(counts, k.is_resetting), submitted),
-        KernelEvent("drops", k.hand(one), put(k, one, hand=no)),
+        KernelEvent("fetches", and_(serves, not_(drained)), put(k, one, fetched=True)),
+        KernelEvent("takes", takes, put(k, one, hand=True, hand_off=k.off(one))),
+        KernelEvent("submits", and_(counts, not_(k.is_resetting)), seen),
+        KernelEvent("submits into a reset", and_(counts, k.is_resetting), submitted),
+        KernelEvent("drops", in_hand, put(k, one, hand=False)),
     )
 
 
-def is_fit(k: RegionKernel, one: Any, *, vetoes: bool = True, checks: bool = True) -> Any:
+def is_fit(k: RegionKernel, one: Token, *, vetoes: bool = True, checks: bool = True) -> Truth:
     """Whether an operator writes its checkpoint (H04, H05)."""
-    logic = k.logic
-    settled = logic.all_of(
-        logic.no(k.pending(one)), logic.implies(k.keeps(one), logic.all_of(k.member(one), k.sought(one)))
-    )
-    present = logic.implies(k.member(one), k.in_group(one))
-    return logic.all_of(settled if vetoes else logic.all_of(), present if checks else logic.all_of())
+    settled = and_(not_(k.pending.has(one)), implies(k.keeps.has(one), and_(k.member.has(one), k.sought.has(one))))
+    present = implies(k.member.has(one), k.in_group.has(one))
+    return and_(or_(not vetoes, settled), or_(not checks, present))
 
 
-def region_events(k: RegionKernel, one: Any, chosen: Any, first: Any) -> Events:
+def region_events(k: RegionKernel, one: Token, chosen: int, first: int) -> Events:
     """Drain, checkpoint, resume, reset."""
-    logic = k.logic
-    yes, no, nobody = logic.all_of(), logic.any_of(), logic.nobody
-    all_drained = logic.all_of(k.is_running, logic.every(k.drained))
-    writes = put(k, one, written=yes, wrote=k.keeps(one), wrote_off=k.off(one))
-    turn = logic.all_of(k.is_checkpointing, logic.no(k.written(one)))
-    complete = logic.all_of(k.is_checkpointing, logic.every(k.written))
-    none_wrote = logic.every(lambda o: logic.no(k.wrote(o)))
-    from_offsets = logic.all_of(k.wrote(one), logic.same(chosen, k.wrote_off(one)))
-    from_maps = logic.all_of(none_wrote, logic.same(chosen, k.seek(one)))
-    from_start = logic.all_of(none_wrote, logic.same(chosen, first))
-    whole = replace(k, merged=chosen, snap=k.down, is_running=yes, is_checkpointing=no, written=nobody, wrote=nobody)
+    all_drained = and_(k.is_running, k.job.every(k.drained.has))
+    writes = put(k, one, written=True, wrote=k.keeps.has(one), wrote_off=k.off(one))
+    turn = and_(k.is_checkpointing, not_(k.written.has(one)))
+    complete = and_(k.is_checkpointing, k.job.every(k.written.has))
+    none_wrote = k.wrote.every(lambda o: False)
+    from_offsets = and_(k.wrote.has(one), chosen == k.wrote_off(one))
+    from_maps = and_(none_wrote, chosen == k.seek(one))
+    from_start = and_(none_wrote, chosen == first)
+    whole = replace(
+        k,
+        merged=chosen,
+        snap=k.down,
+        is_running=True,
+        is_checkpointing=False,
+        written=k.written.empty(),
+        wrote=k.wrote.empty(),
+    )
     was_reset = put(
         k,
         one,
         seek=k.merged,
         off=k.merged,
-        keeps=k.client(one),
-        sought=yes,
-        fetched=no,
-        pending=no,
-        drained=no,
-        done=yes,
+        keeps=k.client.has(one),
+        sought=True,
+        fetched=False,
+        pending=False,
+        drained=False,
+        done=True,
     )
-    is_turn = logic.all_of(k.is_resetting, logic.no(k.done(one)))
-    crashed = put(
-        begin_reset(k), one, keeps=no, client=no, member=no, in_group=no, owns=no, fetched=no, pending=no, hand=no
-    )
-    finished = replace(k, is_resetting=no, is_running=yes, done=nobody)
+    is_turn = and_(k.is_resetting, not_(k.done.has(one)))
+    lost = ("keeps", "client", "member", "in_group", "owns", "fetched", "pending", "hand")
+    crashed = put(begin_reset(k), one, **dict.fromkeys(lost, False))
+    finished = replace(k, is_resetting=False, is_running=True, done=k.done.empty())
+    fit, hasty, absent = is_fit(k, one), is_fit(k, one, vetoes=False), is_fit(k, one, checks=False)
     return (
-        KernelEvent("drains", logic.all_of(k.is_running, logic.no(k.hand(one))), put(k, one, drained=yes)),
-        KernelEvent("all have drained", all_drained, replace(k, is_running=no, is_checkpointing=yes)),
-        KernelEvent(
-            "writes",
-            logic.all_of(turn, is_fit(k, one)),
-            writes,
-            "veto",
-            logic.all_of(turn, is_fit(k, one, vetoes=False)),
-        ),
-        KernelEvent(
-            "writes",
-            logic.all_of(turn, is_fit(k, one)),
-            writes,
-            "membership",
-            logic.all_of(turn, is_fit(k, one, checks=False)),
-        ),
+        KernelEvent("drains", and_(k.is_running, not_(k.hand.has(one))), put(k, one, drained=True)),
+        KernelEvent("all have drained", all_drained, replace(k, is_running=False, is_checkpointing=True)),
+        KernelEvent("writes", and_(turn, fit), writes, "veto", and_(turn, hasty)),
+        KernelEvent("writes", and_(turn, fit), writes, "membership", and_(turn, absent)),
         KernelEvent(
             "the checkpoint is complete",
-            logic.all_of(complete, logic.any_of(from_offsets, from_maps)),
+            and_(complete, or_(from_offsets, from_maps)),
             whole,
             "base",
-            logic.all_of(complete, logic.any_of(from_offsets, from_start)),
+            and_(complete, or_(from_offsets, from_start)),
         ),
-        KernelEvent("resumes", logic.all_of(k.is_running, k.drained(one)), put(k, one, drained=no)),
-        KernelEvent("a reset begins", yes, begin_reset(k)),
-        KernelEvent("crashes", yes, crashed),
-        KernelEvent("is reset", logic.all_of(is_turn, logic.no(k.hand(one))), was_reset, "permit", is_turn),
-        KernelEvent("the reset ends", logic.all_of(k.is_resetting, logic.every(k.done)), finished),
+        KernelEvent("resumes", and_(k.is_running, k.drained.has(one)), put(k, one, drained=False)),
+        KernelEvent("a reset begins", True, begin_reset(k)),
+        KernelEvent("crashes", True, crashed),
+        KernelEvent("is reset", and_(is_turn, not_(k.hand.has(one))), was_reset, "permit", is_turn),
+        KernelEvent("the reset ends", and_(k.is_resetting, k.job.every(k.done.has)), finished),
     )
 
 
 # What holds in every state of the kernel of the repaired region.
 
 
-def is_current(k: RegionKernel, o: Any) -> Any:
+def is_current(k: RegionKernel, o: Token) -> Truth:
     """A member that the group has, or had when it wrote its checkpoint."""
-    return k.logic.all_of(k.member(o), k.logic.any_of(k.in_group(o), k.written(o)))
+    return and_(k.member.has(o), or_(k.in_group.has(o), k.written.has(o)))
 
 
-def is_clean(k: RegionKernel) -> Any:
+def is_clean(k: RegionKernel) -> Truth:
     """Every operator with records is current, and waits for no reset."""
-    logic = k.logic
-    return logic.every(lambda o: logic.implies(k.fetched(o), logic.all_of(is_current(k, o), logic.no(k.pending(o)))))
+    return k.fetched.every(lambda o: and_(is_current(k, o), not_(k.pending.has(o))))
 
 
-def holds(k: RegionKernel, o: Any) -> Any:
+def holds(k: RegionKernel, o: Token) -> Truth:
     """A current member that has the partition and waits for no reset."""
-    return k.logic.all_of(is_current(k, o), k.keeps(o), k.logic.no(k.pending(o)))
+    return and_(is_current(k, o), k.keeps.has(o), not_(k.pending.has(o)))
 
 
-def invariants(k: RegionKernel) -> dict[str, Any]:
+def invariants(k: RegionKernel) -> dict[str, Truth]:
     """What holds in every state, by name."""
     return {
-        "region.exact": k.logic.same(k.merged, k.snap),
+        "region.exact": k.merged == k.snap,
         "region.one-holder": one_holder(k),
         "modes": modes(k),
         "group": group(k),
@@ -287,113 +269,91 @@ def invariants(k: RegionKernel) -> dict[str, Any]:
         "hand": hand(k),
         "written": written_parts(k),
         "reset": reset(k),
-        "wrong": k.logic.implies(k.is_wrong, k.logic.all_of(k.logic.no(k.is_resetting), k.logic.no(is_clean(k)))),
+        "wrong": implies(k.is_wrong, and_(not_(k.is_resetting), not_(is_clean(k)))),
     }
 
 
-def modes(k: RegionKernel) -> Any:
+def modes(k: RegionKernel) -> Truth:
     """One mode at a time; all have drained when checkpoints are written; who has written is in a checkpoint."""
-    logic = k.logic
-    pairs = (
-        (k.is_running, k.is_checkpointing),
-        (k.is_running, k.is_resetting),
-        (k.is_checkpointing, k.is_resetting),
-    )
-    return logic.all_of(
-        logic.any_of(k.is_running, k.is_checkpointing, k.is_resetting),
-        *(logic.no(logic.all_of(*pair)) for pair in pairs),
-        logic.every(
-            lambda o: logic.all_of(
-                logic.implies(k.is_checkpointing, k.drained(o)),
-                logic.implies(k.written(o), k.is_checkpointing),
-                logic.implies(k.done(o), k.is_resetting),
-            )
-        ),
+    return and_(
+        or_(k.is_running, k.is_checkpointing, k.is_resetting),
+        not_(and_(k.is_running, or_(k.is_checkpointing, k.is_resetting))),
+        not_(and_(k.is_checkpointing, k.is_resetting)),
+        implies(k.is_checkpointing, k.job.every(k.drained.has)),
+        k.written.every(lambda o: k.is_checkpointing),
+        k.done.every(lambda o: k.is_resetting),
     )
 
 
-def one_holder(k: RegionKernel) -> Any:
+def one_holder(k: RegionKernel) -> Truth:
     """No two current members keep the partition, unless a reset is due."""
-    logic = k.logic
-
-    def apart(o: Any, x: Any) -> Any:
-        both = logic.all_of(
-            is_current(k, o), k.keeps(o), is_current(k, x), k.keeps(x), logic.no(k.pending(o)), logic.no(k.pending(x))
-        )
-        return logic.implies(both, logic.same(o, x))
-
-    return logic.every(lambda o: logic.every(lambda x: apart(o, x)))
+    return k.keeps.every(lambda o: k.keeps.every(lambda x: implies(and_(holds(k, o), holds(k, x)), o == x)))
 
 
-def group(k: RegionKernel) -> Any:
+def group(k: RegionKernel) -> Truth:
     """One operator at most is assigned the partition; a member's client has it exactly if it was assigned it."""
-    logic = k.logic
 
-    def of_one(o: Any) -> Any:
-        return logic.all_of(
-            logic.implies(logic.all_of(k.member(o), k.in_group(o)), logic.same(k.client(o), k.owns(o))),
-            logic.implies(k.member(o), logic.same(k.client(o), k.keeps(o))),
-            logic.implies(k.client(o), k.member(o)),
-            logic.implies(logic.all_of(k.member(o), k.keeps(o), logic.no(k.pending(o))), k.sought(o)),
-            logic.implies(logic.all_of(k.fetched(o), logic.no(k.pending(o))), k.member(o)),
-            logic.every(lambda x: logic.implies(logic.all_of(k.owns(o), k.owns(x)), logic.same(o, x))),
+    def of_member(o: Token) -> Truth:
+        settled = and_(k.keeps.has(o), not_(k.pending.has(o)))
+        return and_(
+            implies(k.in_group.has(o), same(k.client.has(o), k.owns.has(o))),
+            same(k.client.has(o), k.keeps.has(o)),
+            implies(settled, k.sought.has(o)),
         )
 
-    return logic.every(of_one)
+    return and_(
+        k.member.every(of_member),
+        k.client.every(k.member.has),
+        k.fetched.every(lambda o: or_(k.pending.has(o), k.member.has(o))),
+        k.owns.every(lambda o: k.owns.every(lambda x: o == x)),
+    )
 
 
-def values(k: RegionKernel) -> Any:
+def same(one: Truth, other: Truth) -> Truth:
+    """Both hold, or neither does."""
+    return and_(implies(one, other), implies(other, one))
+
+
+def values(k: RegionKernel) -> Truth:
     """While no reset is due, who holds the partition goes on where downstream is."""
-    logic = k.logic
-    quiet = logic.all_of(logic.no(k.is_resetting), is_clean(k))
-    return logic.implies(quiet, logic.every(lambda o: logic.implies(holds(k, o), logic.same(k.off(o), k.down))))
+    quiet = and_(not_(k.is_resetting), is_clean(k))
+    return implies(quiet, k.keeps.every(lambda o: implies(holds(k, o), k.off(o) == k.down)))
 
 
-def base(k: RegionKernel) -> Any:
+def base(k: RegionKernel) -> Truth:
     """While no reset is due and nobody has fetched from the partition, every seek map says where downstream is."""
-    logic = k.logic
-    quiet = logic.all_of(logic.no(k.is_resetting), is_clean(k))
-    fetched = logic.every(lambda o: logic.no(logic.all_of(holds(k, o), k.fetched(o))))
-    return logic.implies(logic.all_of(quiet, fetched), logic.every(lambda o: logic.same(k.seek(o), k.down)))
+    quiet = and_(not_(k.is_resetting), is_clean(k), k.fetched.every(lambda o: not_(holds(k, o))))
+    return implies(quiet, k.job.every(lambda o: k.seek(o) == k.down))
 
 
-def hand(k: RegionKernel) -> Any:
+def hand(k: RegionKernel) -> Truth:
     """A message in hand is the next one, of an operator that has not drained and was not reset."""
-    logic = k.logic
-    return logic.every(
-        lambda o: logic.all_of(
-            logic.implies(k.hand(o), logic.all_of(k.fetched(o), logic.no(k.drained(o)), logic.no(k.done(o)))),
-            logic.implies(
-                logic.all_of(k.hand(o), k.keeps(o), k.member(o), logic.no(k.pending(o))),
-                logic.same(k.hand_off(o), k.off(o)),
-            ),
-        )
-    )
+
+    def is_next(o: Token) -> Truth:
+        counts = and_(k.keeps.has(o), k.member.has(o), not_(k.pending.has(o)))
+        return implies(counts, k.hand_off(o) == k.off(o))
+
+    return k.hand.every(lambda o: and_(k.fetched.has(o), not_(k.drained.has(o)), not_(k.done.has(o)), is_next(o)))
 
 
-def written_parts(k: RegionKernel) -> Any:
+def written_parts(k: RegionKernel) -> Truth:
     """What was written is what the operator has."""
-    logic = k.logic
-    return logic.every(
-        lambda o: logic.all_of(
-            logic.implies(k.written(o), logic.all_of(logic.no(k.pending(o)), logic.implies(k.keeps(o), k.member(o)))),
-            logic.implies(k.wrote(o), logic.all_of(k.written(o), k.keeps(o), logic.same(k.wrote_off(o), k.off(o)))),
-            logic.implies(logic.all_of(k.written(o), k.keeps(o)), k.wrote(o)),
-        )
+    return and_(
+        k.written.every(
+            lambda o: and_(not_(k.pending.has(o)), implies(k.keeps.has(o), and_(k.member.has(o), k.wrote.has(o))))
+        ),
+        k.wrote.every(lambda o: and_(k.written.has(o), k.keeps.has(o), k.wrote_off(o) == k.off(o))),
     )
 
 
-def reset(k: RegionKernel) -> Any:
+def reset(k: RegionKernel) -> Truth:
     """In a reset downstream is as it was, and so is every operator that was reset."""
-    logic = k.logic
 
-    def of_one(o: Any) -> Any:
-        at = logic.implies(
-            logic.all_of(k.keeps(o), k.member(o), logic.no(k.pending(o))), logic.same(k.off(o), k.merged)
-        )
-        return logic.implies(k.done(o), logic.all_of(logic.same(k.seek(o), k.merged), logic.no(k.drained(o)), at))
+    def of_one(o: Token) -> Truth:
+        counts = and_(k.keeps.has(o), k.member.has(o), not_(k.pending.has(o)))
+        return and_(k.seek(o) == k.merged, not_(k.drained.has(o)), implies(counts, k.off(o) == k.merged))
 
-    return logic.all_of(logic.implies(k.is_resetting, logic.same(k.down, k.snap)), logic.every(of_one))
+    return and_(implies(k.is_resetting, k.down == k.snap), k.done.every(of_one))
 
 
 # The kernel of a merge: who has contributed, and whether it is complete.
@@ -403,27 +363,19 @@ def reset(k: RegionKernel) -> Any:
 class MergeKernel:
     """The merge of one checkpoint: who has contributed, whom each contributor named, whether it is complete."""
 
-    logic: KernelLogic
-    job: Set
-    contributed: Set
-    is_complete: Any
+    job: Operators
+    contributed: Operators
+    is_complete: Truth
 
 
-def contribute_event(k: MergeKernel, one: Any, named: Set) -> tuple[Any, Any, MergeKernel]:
+def contribute_event(k: MergeKernel, one: Token, named: Operators) -> tuple[Truth, Truth, MergeKernel]:
     """A contribution that completes the merge: when it may as repaired, when as documented, and the state after it."""
-    logic = k.logic
-    after = logic.with_one(k.contributed, one)
-    member = k.job(one)
-    repaired = logic.every(lambda o: logic.implies(k.job(o), after(o)))
-    documented = logic.all_of(named(one), logic.every(lambda o: logic.implies(named(o), after(o))))
-    whole = MergeKernel(logic, k.job, after, logic.all_of())
-    return logic.all_of(member, repaired), logic.all_of(member, documented), whole
+    whole = MergeKernel(k.job, k.contributed.plus(one), True)
+    repaired = and_(k.job.has(one), k.job.every(whole.contributed.has))
+    documented = and_(k.job.has(one), named.has(one), named.every(whole.contributed.has))
+    return repaired, documented, whole
 
 
-def merge_invariant(k: MergeKernel) -> Any:
+def merge_invariant(k: MergeKernel) -> Truth:
     """Complete only with contributions of every operator of the job, and of nobody else."""
-    logic = k.logic
-    return logic.all_of(
-        logic.every(lambda o: logic.implies(k.contributed(o), k.job(o))),
-        logic.implies(k.is_complete, logic.every(lambda o: logic.implies(k.job(o), k.contributed(o)))),
-    )
+    return and_(k.contributed.every(k.job.has), implies(k.is_complete, k.job.every(k.contributed.has)))

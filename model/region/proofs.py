@@ -8,12 +8,14 @@ from typing import Any
 
 import z3
 
-from fencepost.model.kernel_logic import KernelEvent
+from fencepost.model.logic import and_, not_
 from fencepost.model.proofs.induction import KernelTheorems, Lemma, kernel_lemmas
-from fencepost.model.proofs.symbolic_values import SymbolicLogic
+from fencepost.model.proofs.symbolic_relations import SymbolicRelation, any_relation
+from fencepost.model.proofs.symbolic_values import SymbolicBool, SymbolicElement, SymbolicNumber, formula
 from fencepost.model.region.kernel import (
     OFFSETS,
     SETS,
+    Events,
     MergeKernel,
     RegionKernel,
     contribute_event,
@@ -25,6 +27,7 @@ from fencepost.model.region.kernel import (
 )
 
 OPERATOR = z3.DeclareSort("Operator")
+ONE = SymbolicElement(z3.Const("one", OPERATOR))
 EXACT, ONE_HOLDER, MERGE, SEEN_ONCE = "region.exact", "region.one-holder", "region.merge", "region.once"
 SENTENCES = {
     EXACT: "A complete checkpoint resumes each partition at exactly what downstream in it has yet to see.",
@@ -48,19 +51,30 @@ FALSE_THEOREMS = {
 
 def any_kernel() -> RegionKernel:
     """Any state."""
-    sets = {name: z3.Function(name, OPERATOR, z3.BoolSort()) for name in SETS}
-    offsets = {name: z3.Function(name, OPERATOR, z3.IntSort()) for name in OFFSETS}
-    numbers = {name: z3.Int(name) for name in ("down", "snap", "merged")}
+    job = SymbolicRelation((OPERATOR,), lambda o: z3.BoolVal(True))
+    sets = {name: any_relation(name, (OPERATOR,)) for name in SETS}
+    offsets = {name: any_offset(name) for name in OFFSETS}
+    numbers = {name: any_number(name) for name in ("down", "snap", "merged")}
     names = ("is_running", "is_checkpointing", "is_resetting", "is_wrong")
-    flags = {name: z3.Bool(name) for name in names}
-    made: dict[str, Any] = {**sets, **offsets, **numbers, **flags}
-    return RegionKernel(SymbolicLogic(OPERATOR), **made)
+    flags: dict[str, Any] = {name: SymbolicBool(z3.Bool(name)) for name in names}
+    return RegionKernel(job, **sets, **offsets, **numbers, **flags)  # type: ignore[arg-type]
 
 
-def any_events(kernel: RegionKernel) -> tuple[KernelEvent[RegionKernel], ...]:
+def any_offset(name: str) -> Any:
+    """Any offset of each operator."""
+    offset = z3.Function(name, OPERATOR, z3.IntSort())
+    return lambda o: SymbolicNumber(offset(o.term))
+
+
+def any_number(name: str) -> Any:
+    """Any number."""
+    return SymbolicNumber(z3.Int(name))
+
+
+def any_events(kernel: RegionKernel) -> Events:
     """Every event, for any operator and assignment."""
-    owns = z3.Function("new_owns", OPERATOR, z3.BoolSort())
-    return kernel_events(kernel, z3.Const("one", OPERATOR), owns, z3.Int("chosen"), z3.Int("first"))
+    owns = any_relation("new_owns", (OPERATOR,))
+    return kernel_events(kernel, ONE, owns, any_number("chosen"), any_number("first"))
 
 
 def theorem_of(name: str) -> str:
@@ -70,35 +84,36 @@ def theorem_of(name: str) -> str:
 
 def region_lemmas() -> Iterator[Lemma]:
     """Every lemma."""
-    start, before = initial_kernel(SymbolicLogic(OPERATOR), z3.Int("first")), any_kernel()
+    before = any_kernel()
+    start = initial_kernel(before.job, any_number("first"))
     yield from kernel_lemmas("region", start, before, any_events(before), invariants, theorem_of)
-    yield from completion_lemmas(before, tuple(invariants(before).values()))
+    yield from completion_lemmas(before, tuple(map(formula, invariants(before).values())))
     yield from merge_lemmas()
 
 
 def completion_lemmas(k: RegionKernel, known: tuple[Any, ...]) -> Iterator[Lemma]:
     """A checkpoint that is complete has no wrong tuple in it, for no reset was due."""
-    complete = z3.And(k.is_checkpointing, k.logic.every(k.written))
-    yield Lemma(SEEN_ONCE, "no reset is due when all have written", (*known, complete), is_clean(k))
+    complete = formula(and_(k.is_checkpointing, k.job.every(k.written.has)))
+    yield Lemma(SEEN_ONCE, "no reset is due when all have written", (*known, complete), formula(is_clean(k)))
     submits = next(event for event in any_events(k) if event.name == "submits")
-    amiss = k.hand_off(z3.Const("one", OPERATOR)) != k.down
-    yield Lemma(SEEN_ONCE, "what is not the next offset is wrong", (submits.guard, amiss), submits.after.is_wrong)
-    yield Lemma(SEEN_ONCE, "nothing wrong when all have written", (*known, complete), z3.Not(k.is_wrong))
+    amiss = formula(and_(submits.guard, not_(k.hand_off(ONE) == k.down)))
+    yield Lemma(SEEN_ONCE, "what is not the next offset is wrong", (amiss,), formula(submits.after.is_wrong))
+    yield Lemma(SEEN_ONCE, "nothing wrong when all have written", (*known, complete), formula(not_(k.is_wrong)))
 
 
 def merge_lemmas() -> Iterator[Lemma]:
     """REGION-33: the names are those of the job, whatever each contributor has heard."""
-    logic = SymbolicLogic(OPERATOR)
-    job, contributed, named = (z3.Function(name, OPERATOR, z3.BoolSort()) for name in ("job", "contributed", "named"))
-    k = MergeKernel(logic, job, contributed, z3.Bool("is_complete"))
-    one = z3.Const("one", OPERATOR)
-    nobody = MergeKernel(logic, job, logic.nobody, logic.any_of())
-    yield Lemma(MERGE, "at the beginning", (z3.BoolVal(True),), merge_invariant(nobody))
-    more = MergeKernel(logic, job, logic.with_one(contributed, one), k.is_complete)
-    yield Lemma(MERGE, "after a contribution", (merge_invariant(k), job(one)), merge_invariant(more))
-    repaired, documented, whole = contribute_event(k, one, named)
-    yield Lemma(MERGE, "once it is complete", (merge_invariant(k), repaired), merge_invariant(whole))
-    yield Lemma(FALSE_MERGE, "own names", (merge_invariant(k), documented), merge_invariant(whole), holds=False)
+    job, contributed, named = (any_relation(name, (OPERATOR,)) for name in ("job", "contributed", "named"))
+    k = MergeKernel(job, contributed, SymbolicBool(z3.Bool("is_complete")))  # type: ignore[arg-type]
+    known = formula(merge_invariant(k))
+    nobody = MergeKernel(job, contributed.empty(), False)
+    yield Lemma(MERGE, "at the beginning", (z3.BoolVal(True),), formula(merge_invariant(nobody)))
+    more = MergeKernel(job, contributed.plus(ONE), k.is_complete)
+    yield Lemma(MERGE, "after a contribution", (known, formula(job.has(ONE))), formula(merge_invariant(more)))
+    repaired, documented, whole = contribute_event(k, ONE, named)
+    after = formula(merge_invariant(whole))
+    yield Lemma(MERGE, "once it is complete", (known, formula(repaired)), after)
+    yield Lemma(FALSE_MERGE, "own names", (known, formula(documented)), after, holds=False)
 
 
 REGION_THEOREMS = KernelTheorems(

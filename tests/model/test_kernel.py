@@ -13,11 +13,12 @@ from fencepost.model.classic.coordinator.dispatch import takes_slot
 from fencepost.model.classic.core import join, membership, sync, timers
 from fencepost.model.classic.core.state import HeartbeatRequest, JoinRequest, LeaveRequest, Step, SyncRequest
 from fencepost.model.classic.explore import coordinator_steps, coordinator_tour
-from fencepost.model.classic.kernel.actions import ACTIONS, FiniteRelation, Kernel, KernelStep, adopt, finite_relation
+from fencepost.model.classic.kernel.actions import ACTIONS, Kernel, KernelStep, adopt
 from fencepost.model.classic.proofs import proof_events
 from fencepost.model.classic.proofs.proof_events import coordinator_events
 from fencepost.model.classic.theorems import dispatch_statements, scripted_run
 from fencepost.model.groups.messages import CommitRequest
+from fencepost.model.relations import FiniteRelation, finite_relation
 from tests.support.plain_values import build
 from tests.support.refinement import violated_invariants
 

@@ -13,13 +13,14 @@ from typing import Any, TypeAlias
 from fencepost.model.classic.core.member_table import is_member
 from fencepost.model.classic.core.protocol_selection import metadata_for
 from fencepost.model.classic.core.state import CommitResponse, CoreResponse, Group, JoinResponse, Phase
-from fencepost.model.classic.kernel.actions import ACTIONS, FiniteRelation, Kernel, adopt, finite_relation
+from fencepost.model.classic.kernel.actions import ACTIONS, Kernel, adopt
 from fencepost.model.classic.kernel.invariants import INVARIANTS, SORTS, element_names
 from fencepost.model.classic.member.member import NO_GENERATION, Member, MemberState, PartitionCommit, SentRequest
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from fencepost.model.groups.messages import CommitRequest
 from fencepost.model.logic import Token
+from fencepost.model.relations import FiniteRelation, finite_relation
 from fencepost.model.sorts import PartitionFlags
 
 

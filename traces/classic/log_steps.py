@@ -15,16 +15,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fencepost.model.classic.kernel.actions import (
-    FiniteRelation,
-    Kernel,
-    KernelStep,
-    complete,
-    complete_empty,
-    finite_relation,
-    prepare,
-    publish,
-)
+from fencepost.model.classic.kernel.actions import Kernel, KernelStep, complete, complete_empty, prepare, publish
+from fencepost.model.relations import FiniteRelation, finite_relation
 from fencepost.traces.events import Body, Event
 from fencepost.traces.verdict import CheckResult, CheckStatus, Violation
 

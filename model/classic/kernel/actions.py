@@ -6,98 +6,13 @@ the rest is history. The actions run on finite relations, where they check that 
 symbolic ones, where they are proved for any number of members, partitions and generations.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
 
 from fencepost.model.frozen import evolve
 from fencepost.model.logic import Token, Truth, not_, or_
+from fencepost.model.relations import FiniteRelation, Relation, is_exclusive
 from fencepost.model.statement import implies
-
-
-class Relation(Protocol):
-    """A set of tuples."""
-
-    def has(self, *elements: Token) -> Truth:
-        """The tuple is in the relation."""
-        ...
-
-    def every(self, claim: Callable[..., Truth]) -> Truth:
-        """The claim holds of each tuple."""
-        ...
-
-    def suffixes(self, *prefix: Token) -> "Relation":
-        """The rest of each tuple that begins so."""
-        ...
-
-    def plus(self, *elements: Token) -> "Relation":
-        """With this tuple."""
-        ...
-
-    def without(self, *prefix: Token) -> "Relation":
-        """Less the tuples that begin so."""
-        ...
-
-    def plus_all(self, prefix: tuple[Token, ...], rest: "Relation") -> "Relation":
-        """With each tuple of `rest` behind the prefix."""
-        ...
-
-    def minus(self, other: "Relation") -> "Relation":
-        """Without the tuples of the other relation."""
-        ...
-
-    def empty(self) -> "Relation":
-        """The empty relation of the same kind."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class FiniteRelation:
-    """A relation as a set of tuples."""
-
-    tuples: frozenset[tuple[Token, ...]] = frozenset()
-
-    def has(self, *elements: Token) -> Truth:
-        """The tuple is in the relation."""
-        return elements in self.tuples
-
-    def every(self, claim: Callable[..., Truth]) -> Truth:
-        """The claim holds of each tuple."""
-        return all(claim(*each) for each in self.tuples)
-
-    def suffixes(self, *prefix: Token) -> "FiniteRelation":
-        """The rest of each tuple that begins so."""
-        length = len(prefix)
-        return FiniteRelation(frozenset(each[length:] for each in self.tuples if each[:length] == prefix))
-
-    def plus(self, *elements: Token) -> "FiniteRelation":
-        """With this tuple."""
-        return self if elements in self.tuples else FiniteRelation(self.tuples | {elements})
-
-    def without(self, *prefix: Token) -> "FiniteRelation":
-        """Less the tuples that begin so."""
-        length = len(prefix)
-        return FiniteRelation(frozenset(each for each in self.tuples if each[:length] != prefix))
-
-    def plus_all(self, prefix: tuple[Token, ...], rest: Any) -> "FiniteRelation":
-        """With each tuple of `rest` behind the prefix."""
-        return FiniteRelation(self.tuples.union(prefix + each for each in rest.tuples))
-
-    def minus(self, other: Any) -> "FiniteRelation":
-        """Without the tuples of the other relation."""
-        return FiniteRelation(self.tuples - other.tuples)
-
-    def empty(self) -> "FiniteRelation":
-        """The empty relation."""
-        return FiniteRelation()
-
-    def __iter__(self) -> Iterator[tuple[Token, ...]]:
-        return iter(self.tuples)
-
-
-def finite_relation(*tuples: tuple[Token, ...]) -> FiniteRelation:
-    """The relation of these tuples."""
-    return FiniteRelation(frozenset(tuples))
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +55,6 @@ class KernelStep:
 
     after: Kernel
     guards: Mapping[str, Truth] = field(default_factory=dict)
-
-
-def is_exclusive(assignment: Relation) -> Truth:
-    """No partition is given to two members."""
-    return assignment.every(lambda m, p: assignment.every(lambda x, q: implies(q == p, x == m)))
 
 
 def adopt(kernel: Kernel, generation: Token, leader: Token, members: Relation, assignment: Relation) -> KernelStep:

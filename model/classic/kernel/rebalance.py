@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fencepost.model.classic.kernel.actions import FiniteRelation, Relation
 from fencepost.model.frozen import evolve
 from fencepost.model.logic import Token, Truth, and_, not_, or_
+from fencepost.model.relations import FiniteRelation, Relation
 from fencepost.model.statement import implies
 
 

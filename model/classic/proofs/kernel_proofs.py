@@ -12,7 +12,7 @@ from typing import Any
 
 import z3
 
-from fencepost.model.classic.kernel.actions import ACTIONS, Kernel, KernelStep, Relation, adopt
+from fencepost.model.classic.kernel.actions import ACTIONS, Kernel, KernelStep, adopt
 from fencepost.model.classic.kernel.invariants import INVARIANTS, SORTS, STEP_THEOREMS, Invariant, element_names
 from fencepost.model.classic.kernel.rebalance import (
     BEFORE_PHASE,
@@ -26,7 +26,9 @@ from fencepost.model.classic.kernel.rebalance import (
 )
 from fencepost.model.logic import Truth, and_, not_
 from fencepost.model.proofs.induction import Lemma
+from fencepost.model.proofs.symbolic_relations import SymbolicRelation, any_relation, without_past
 from fencepost.model.proofs.symbolic_values import SymbolicBool, SymbolicElement, formula, order_of
+from fencepost.model.relations import Relation
 from fencepost.model.statement import implies
 
 GENERATION, MEMBER, PARTITION = (z3.DeclareSort(name) for name in ("Generation", "Member", "Partition"))
@@ -60,66 +62,6 @@ ARGUMENT_SORTS: dict[str, Any] = {
 """The arguments of the actions: elements, and relations."""
 
 
-@dataclass(frozen=True, slots=True)
-class SymbolicRelation:
-    """A relation of any size: what it is between, and which tuples of terms are in it."""
-
-    sorts: tuple[Any, ...]
-    body: Callable[..., Any]
-
-    def has(self, *elements: SymbolicElement) -> SymbolicBool:
-        """The tuple is in the relation."""
-        return SymbolicBool(self.body(*(each.term for each in elements)))
-
-    def every(self, claim: Callable[..., Any]) -> SymbolicBool:
-        """The claim holds of each tuple."""
-        bound = [z3.FreshConst(sort) for sort in self.sorts]
-        return SymbolicBool(
-            z3.ForAll(bound, z3.Implies(self.body(*bound), formula(claim(*map(SymbolicElement, bound)))))
-        )
-
-    def suffixes(self, *prefix: SymbolicElement) -> "SymbolicRelation":
-        """The rest of each tuple that begins so."""
-        terms = [each.term for each in prefix]
-        return SymbolicRelation(self.sorts[len(prefix) :], lambda *rest: self.body(*terms, *rest))
-
-    def plus(self, *elements: SymbolicElement) -> "SymbolicRelation":
-        """With this tuple."""
-        return self.plus_all(elements, SymbolicRelation((), z3.And))
-
-    def without(self, *prefix: SymbolicElement) -> "SymbolicRelation":
-        """Less the tuples that begin so."""
-        terms = [each.term for each in prefix]
-        return SymbolicRelation(self.sorts, lambda *each: z3.And(self.body(*each), z3.Not(starts_with(each, terms))))
-
-    def plus_all(self, prefix: tuple[SymbolicElement, ...], rest: "SymbolicRelation") -> "SymbolicRelation":
-        """With each tuple of `rest` behind the prefix."""
-        terms = [each.term for each in prefix]
-        count = len(terms)
-        return SymbolicRelation(
-            self.sorts,
-            lambda *each: z3.Or(self.body(*each), z3.And(starts_with(each, terms), rest.body(*each[count:]))),
-        )
-
-    def minus(self, other: "SymbolicRelation") -> "SymbolicRelation":
-        """Without the tuples of the other relation."""
-        return SymbolicRelation(self.sorts, lambda *each: z3.And(self.body(*each), z3.Not(other.body(*each))))
-
-    def empty(self) -> "SymbolicRelation":
-        """The empty relation of the same kind."""
-        return SymbolicRelation(self.sorts, lambda *each: z3.BoolVal(False))
-
-
-def starts_with(each: tuple[Any, ...], prefix: list[Any]) -> Any:
-    """A tuple begins so."""
-    return z3.And(*(one == other for one, other in zip(each, prefix, strict=False)))
-
-
-def any_relation(name: str, sorts: tuple[Any, ...]) -> Any:
-    """Any relation between these sorts."""
-    return SymbolicRelation(sorts, z3.Function(name, *sorts, z3.BoolSort()))
-
-
 def any_kernel() -> Kernel:
     """A kernel in any state."""
     relations = {name: any_relation(name, sorts) for name, sorts in RELATION_SORTS.items()}
@@ -128,8 +70,7 @@ def any_kernel() -> Kernel:
 
 def empty_kernel() -> Kernel:
     """The kernel of a new group: no member and no past."""
-    empty = {name: any_relation(name, sorts).empty() for name, sorts in RELATION_SORTS.items()}
-    return replace(any_kernel(), open=False, **empty)
+    return replace(without_past(any_kernel()), open=False)
 
 
 def total_order() -> tuple[Any, ...]:

@@ -18,11 +18,11 @@ from fencepost.model.classic.explore.state_layout import (
     column_of,
     untimed_member,
 )
-from fencepost.model.classic.kernel.actions import finite_relation
 from fencepost.model.classic.kernel.rebalance import REBALANCE_ACTIONS, Rebalance
 from fencepost.model.classic.member.member import MemberState
 from fencepost.model.explore.fair_runs import RowNumbers, RunGraph
 from fencepost.model.explore.search import Row
+from fencepost.model.relations import finite_relation
 
 ONE = ModelConfig((untimed_member(),))
 TWO = ModelConfig((untimed_member(), untimed_member()), heartbeats=False)

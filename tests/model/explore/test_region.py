@@ -36,7 +36,7 @@ from fencepost.model.region.kernel import OFFSETS, SETS, RegionKernel, invariant
 from fencepost.model.region.operator import ClientState, Membership, Operator
 from fencepost.model.region.settings import DOCUMENTED, RegionDialect
 from fencepost.model.region.specification import REGION_HOLES, REGION_RULES
-from tests.support.finite_logic import FiniteLogic
+from fencepost.model.relations import finite_relation
 
 # What the kernel sees of a row: the sets of operators and the offsets of one partition.
 
@@ -62,10 +62,10 @@ def kernel_view(bounds: RegionBounds, row: tuple[Any, ...], partition: int = 0) 
         offsets["hand_off"][name] = 0 if own.hand is None else own.hand[1]
         offsets["wrote_off"][name] = written.get(name) or 0
     merged = merge_offsets(store.complete)[partition]
-    made: dict[str, Any] = {name: values.__contains__ for name, values in sets.items()}
+    made: dict[str, Any] = {name: finite_relation(*((one,) for one in values)) for name, values in sets.items()}
     made |= {name: values.__getitem__ for name, values in offsets.items()}
     return RegionKernel(
-        FiniteLogic(bounds.names, ()),
+        finite_relation(*((name,) for name in bounds.names)),
         **made,
         down=downstream.next[partition],
         snap=store.snapshot.next[partition],

@@ -1,5 +1,6 @@
 """The handlers do what the kernel of the proofs allows: each step of the search is an event of it, or none."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -19,8 +20,8 @@ from fencepost.model.push.group import (
     StopRequest,
     StopResponse,
 )
-from fencepost.model.push.kernel import SETS, PushKernel, initial_kernel, invariants, kernel_events
-from tests.support.finite_logic import FiniteLogic
+from fencepost.model.push.kernel import PLANS, SETS, PushKernel, invariants, kernel_events
+from fencepost.model.relations import Relation, finite_relation
 
 # What the kernel sees of a row: the sets of registrations behind brokers, consumers and channels of one group.
 
@@ -29,18 +30,17 @@ KernelState = tuple[Any, ...]
 """What two kernels are compared by."""
 
 
-def kernel_logic(bounds: PushBounds) -> FiniteLogic:
-    """Every registration and partition within the bounds."""
-    names = [(name, number) for name in bounds.names for number in range(1, bounds.registrations + 1)]
-    return FiniteLogic(tuple(names), tuple(range(bounds.partitions + bounds.faults.partitions)))
+def registrations(bounds: PushBounds) -> list[tuple[str, int]]:
+    """Every registration within the bounds."""
+    return [(name, number) for name in bounds.names for number in range(1, bounds.registrations + 1)]
 
 
-def kernel_view(bounds: PushBounds, logic: FiniteLogic, row: tuple[Any, ...]) -> PushKernel:
+def kernel_view(bounds: PushBounds, row: tuple[Any, ...]) -> PushKernel:
     """The kernel of a row of the repaired protocol with one group."""
     links: tuple[Link, ...] = row[-bounds.consumers :]
     brokers: tuple[PushCoordinator, ...] = row[ZOOKEEPER + 1 : ZOOKEEPER + 1 + bounds.brokers]
     sets: dict[str, set[tuple[str, int]]] = {name: set() for name in SETS}
-    plans: dict[str, set[Any]] = {"last_plan": set(), "plan": set()}
+    plans: dict[str, set[Any]] = {name: set() for name in PLANS}
     place = next((number for number, one in enumerate(brokers) if one.role is Role.ELECTED), None)
     group = None if place is None else brokers[place].groups[0]
     for name, link in zip(bounds.names, links, strict=True):
@@ -48,12 +48,9 @@ def kernel_view(bounds: PushBounds, logic: FiniteLogic, row: tuple[Any, ...]) ->
     if group is not None:
         sets["member"] |= {one.registration for one in group.members}
     phase = "" if group is None or group.run is None else add_run(sets, plans, group.run)
-
-    def member_of(values: set[Any]) -> Any:
-        return lambda *key: (key[0] if len(key) == 1 else key) in values
-
-    known: dict[str, Any] = {name: member_of(values) for name, values in {**sets, **plans}.items()}
-    return PushKernel(logic, **known, is_stopping=phase == "stopping", is_starting=phase == "starting")
+    known = {name: finite_relation(*((one,) for one in values)) for name, values in sets.items()}
+    known |= {name: finite_relation(*pairs) for name, pairs in plans.items()}
+    return PushKernel(**known, is_stopping=phase == "stopping", is_starting=phase == "starting")
 
 
 def add_consumer(
@@ -117,32 +114,18 @@ def add_run(sets: dict[str, set[tuple[str, int]]], plans: dict[str, set[Any]], r
 
 def kernel_state(kernel: PushKernel) -> KernelState:
     """What counts of a kernel: an attempt that has ended is forgotten, and plans count where something follows them."""
-    logic = kernel.logic
-    assert isinstance(logic, FiniteLogic)
     busy = kernel.is_stopping or kernel.is_starting
-    attempt = ("snapshot", "stopped", "started")
-    sets = tuple(
-        frozenset(filter(getattr(kernel, name), logic.elements)) if busy or name not in attempt else frozenset()
-        for name in SETS
-        if name not in ("stopped", "started")
-    )
-    stopped = frozenset(filter(kernel.stopped, logic.elements)) if kernel.is_stopping else frozenset()
-    started = frozenset(filter(kernel.started, logic.elements)) if kernel.is_starting else frozenset()
-    told = frozenset(
-        (one, partition)
-        for one in logic.elements
-        if kernel.fetching(one) or kernel.start_sent(one)
-        for partition in logic.partitions
-        if kernel.last_plan(one, partition)
-    )
-    planned = frozenset(
-        (one, partition)
-        for one in logic.elements
-        if kernel.is_stopping
-        for partition in logic.partitions
-        if kernel.plan(one, partition)
-    )
-    return (*sets, stopped, started, told, planned, kernel.is_stopping, kernel.is_starting)
+    counted = {"snapshot": busy, "stopped": kernel.is_stopping, "started": kernel.is_starting}
+    nobody = finite_relation()
+    sets = tuple(getattr(kernel, name) if counted.get(name, True) else nobody for name in SETS)
+    told = part_of(kernel.last_plan, lambda r, p: bool(kernel.fetching.has(r) or kernel.start_sent.has(r)))
+    planned = kernel.plan if kernel.is_stopping else nobody
+    return (*sets, told, planned, kernel.is_stopping, kernel.is_starting)
+
+
+def part_of(relation: Any, is_kept: Callable[..., bool]) -> Relation:
+    """The tuples of a relation that are kept."""
+    return finite_relation(*(each for each in relation if is_kept(*each)))
 
 
 # The steps of the search beside the events of the kernel.
@@ -153,27 +136,27 @@ def mismatches(bounds: PushBounds) -> tuple[set[str], set[str], set[str]]:
     system = push_system(bounds)
     exploration, _ = explore_system(system)
     assert exploration.finished
-    logic = kernel_logic(bounds)
+    everyone = registrations(bounds)
     strange: set[str] = set()
     broken: set[str] = set()
     seen: set[str] = set()
     known: dict[Any, tuple[str, ...]] = {}
     for state in exploration.reached_states():
         row = exploration.tables.values(state)
-        before = kernel_view(bounds, logic, row)
+        before = kernel_view(bounds, row)
         broken |= {name for name, holds in invariants(before).items() if not holds}
         for move in transitions_from(system, row):
-            after = kernel_view(bounds, logic, apply_transition(row, move))
+            after = kernel_view(bounds, apply_transition(row, move))
             pair = kernel_state(before), kernel_state(after)
             if pair not in known:
-                known[pair] = events_between(before, after)
+                known[pair] = events_between(everyone, before, after)
             seen |= set(known[pair])
             if not known[pair]:
                 strange.add(move.label)
     return strange, broken, seen
 
 
-def events_between(before: Any, after: Any) -> tuple[str, ...]:
+def events_between(everyone: Sequence[Any], before: PushKernel, after: PushKernel) -> tuple[str, ...]:
     """The events that lead from one kernel to the other; "nothing" where they are alike."""
     if kernel_state(before) == kernel_state(after):
         return ("nothing",)
@@ -181,7 +164,7 @@ def events_between(before: Any, after: Any) -> tuple[str, ...]:
     return tuple(
         {
             event.name
-            for one in before.logic.elements
+            for one in everyone
             for event in kernel_events(before, one, after.plan, after.snapshot)
             if event.guard and kernel_state(event.after) == wanted
         }
@@ -190,8 +173,7 @@ def events_between(before: Any, after: Any) -> tuple[str, ...]:
 
 def test_the_first_state_is_that_of_the_kernel() -> None:
     bounds = PushBounds(registrations=1)
-    logic = kernel_logic(bounds)
-    assert kernel_state(kernel_view(bounds, logic, bounds.initial())) == kernel_state(initial_kernel(logic))
+    assert kernel_state(kernel_view(bounds, bounds.initial())) == kernel_state(PushKernel())
 
 
 SMALL = (
@@ -206,7 +188,7 @@ SMALL = (
 def test_each_step_is_an_event_of_the_kernel() -> None:
     found = [mismatches(bounds) for bounds in SMALL]
     assert [(strange, broken) for strange, broken, _ in found] == [(set(), set())] * len(SMALL)
-    kernel = initial_kernel(kernel_logic(SMALL[0]))
+    kernel = PushKernel()
     events = kernel_events(kernel, ("c0", 1), kernel.plan, kernel.member)
     names = {event.name for event in events if event.repair != "attempt numbers"}
     assert set().union(*(seen for _, _, seen in found)) == {*names, "nothing"}
