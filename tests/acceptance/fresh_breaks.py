@@ -94,12 +94,21 @@ fast path, repetition, and the ids that become known."""
 TESTS: Mapping[str, tuple[str, ...]] = {
     "coordinator": ("tests/model", "--ignore=tests/model/proofs", "--ignore=tests/model/explore"),
     "member": ("tests/model/member", "tests/model/core/test_member.py"),
-    "judge": ("tests/traces/judge", "tests/traces", "--ignore=tests/traces/pipeline"),
+    "judge": (
+        "tests/traces/test_calm_groups.py",
+        "tests/traces/judge",
+        "tests/traces",
+        "--ignore=tests/traces/pipeline",
+    ),
 }
 """The quick tests that hold a part, the nearest first."""
 SCENARIOS_OF_CLIENTS = "tests/conformance/clients/test_scenarios.py"
 THOROUGH: Mapping[str, tuple[str, ...]] = {
-    "coordinator": ("tests/conformance/test_alterations.py", "tests/conformance/schedules/test_falsify.py"),
+    "coordinator": (
+        "tests/traces/judge",
+        "tests/conformance/test_alterations.py",
+        "tests/conformance/schedules/test_falsify.py",
+    ),
     "member": (
         "tests/conformance/clients/test_bundled.py",
         "tests/conformance/clients/test_monitors.py",

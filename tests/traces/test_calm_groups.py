@@ -2,9 +2,11 @@
 
 import operator
 import random
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -229,18 +231,46 @@ def client_trace(seed: int, *, is_altered: bool) -> tuple[Header, tuple[Event, .
     return header, (*events[:last], wrong, *events[last + 1 :])
 
 
-def judge_counting(trace: tuple[Header, tuple[Event, ...]], patch: pytest.MonkeyPatch) -> tuple[TraceVerdict, int]:
-    """The verdict, and how many requests the model handled on the way to it."""
-    calls, handle = 0, handle_request
+@contextmanager
+def counting_calls(patch: pytest.MonkeyPatch, *modules: ModuleType) -> Iterator[Counter[str]]:
+    """How many requests the model handles for each of these modules."""
+    calls: Counter[str] = Counter()
 
-    def handle_and_count(*arguments: object) -> StepResult:
-        nonlocal calls
-        calls += 1
-        return handle(*arguments)  # type: ignore[arg-type]
+    def handle_for(name: str) -> Callable[..., StepResult]:
+        def handle_and_count(*arguments: Any) -> StepResult:
+            calls[name] += 1
+            return handle_request(*arguments)
+
+        return handle_and_count
 
     with patch.context() as counting:
-        counting.setattr(stepping, "handle_request", handle_and_count)
-        return judge(*trace), calls
+        for module in modules:
+            name = module.__name__.rpartition(".")[2]
+            counting.setattr(module, "handle_request", handle_for(name))
+        yield calls
+
+
+def judge_counting(trace: tuple[Header, tuple[Event, ...]], patch: pytest.MonkeyPatch) -> tuple[TraceVerdict, int]:
+    """The verdict, and how many requests the model handled on the way to it."""
+    with counting_calls(patch, stepping) as calls:
+        return judge(*trace), calls["stepping"]
+
+
+def work_on(trace: tuple[Header, tuple[Event, ...]], patch: pytest.MonkeyPatch) -> tuple[int, int, int]:
+    """How many steps the search takes, how many the fast path and learning do, and how many are repeated."""
+    judge = Judge(trace[0])
+    with counting_calls(patch, stepping, calm_group) as calls:
+        judge.judge_events(trace[1])
+    return calls["stepping"], calls["calm_group"], judge.trace.repeated_steps
+
+
+def test_a_calm_trace_is_judged_with_as_little_work_as_ever(
+    calm: tuple[Header, tuple[Event, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A judge that takes a longer way gives the same verdicts, only later: nothing but its work shows it."""
+    header, events = calm
+    seen = as_seen_by_clients(replace(header, grace=2), events[:200], random.Random(0), 1)
+    assert (work_on(calm, monkeypatch), work_on(seen, monkeypatch)) == ((32, 87, 139), (493, 2, 5))
 
 
 def remember_nothing(
