@@ -203,6 +203,14 @@ def test_a_leader_withholds_what_another_member_claims(driver: ClientDriver) -> 
     assert plan == {"a": (), "b": (P1,)}
 
 
+def test_a_leader_by_an_eager_assignor_gives_away_what_is_claimed() -> None:
+    driver = ClientDriver()
+    driver.start_joining()
+    driver.succeed_join(leader="a", views=(view("a"), view("b", P0, P1)))
+    plan = {id: decode_assignment(data) for id, data in driver.request(SyncGroup).core.assignments}
+    assert plan == {"a": (P0,), "b": (P1,)}
+
+
 @reaches("client.sync.as-leader")
 def test_a_subscription_that_cannot_be_read_subscribes_to_nothing(driver: ClientDriver) -> None:
     driver.start_joining()

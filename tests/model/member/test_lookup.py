@@ -16,6 +16,7 @@ from fencepost.model.classic.member.step import (
     AssignManually,
     Close,
     CoordinatorDisconnected,
+    EnforceRebalance,
     PausePartition,
     ResponseArrived,
     Restart,
@@ -157,6 +158,20 @@ def test_closing_commits_calls_back_and_leaves(driver: ClientDriver) -> None:
     driver.answer_leave(Error.UNKNOWN_MEMBER_ID)
     assert driver.client.closing is Closing.CLOSED
     assert driver.count(LeaveGroup) == 1
+
+
+@reaches("client.close", "client.callback.none")
+def test_a_callback_that_returns_while_the_client_closes_goes_on_with_nothing(driver: ClientDriver) -> None:
+    driver.become_consumer(P0, offset=6)
+    driver.give(EnforceRebalance())
+    driver.poll()
+    driver.answer_commit()
+    driver.poll()
+    assert driver.calls()[-1] == ("revoked", (P0,))
+    driver.give(ReturnRecords(P0, 6, 2))
+    driver.give(Close())
+    driver.returns()
+    assert driver.assignment() == (P0,) and driver.count(JoinGroup) == 1
 
 
 def test_closing_does_not_wait_for_its_commit_for_ever() -> None:
