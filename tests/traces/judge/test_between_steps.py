@@ -6,7 +6,7 @@ that began at almost one time (`extend_session`). Both have to lose no explanati
 
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -31,10 +31,12 @@ from fencepost.model.groups.protocol import Cluster
 from fencepost.model.settings import Settings
 from fencepost.traces.classic import calm_group, nondeterminism, stepping
 from fencepost.traces.classic.stepping import is_commutative
-from fencepost.traces.events import Kind, Order
+from fencepost.traces.events import Header, Kind, Lookahead, Order
+from fencepost.traces.judge.judge import Judge, judge
+from fencepost.traces.verdict import TraceVerdict
 from tests.support.edits import mutant
 from tests.support.plain_values import build
-from tests.support.trace_builder import OneMemberTrace, join_body, sync_response
+from tests.support.trace_builder import GRACE, SETTINGS, OneMemberTrace, fetch_offset, join_body, sync_response
 
 CLUSTER = Cluster(Settings(initial_rebalance_delay=0), {})
 OFFERS = (build(Protocol, "p", b""),)
@@ -217,8 +219,8 @@ def test_a_judge_that_exchanges_what_changes_nothing_judges_alike(harmless: str)
 # --- A session that is shortened ends when it should.
 
 
-def shortened_session(silent_until: int) -> OneMemberTrace:
-    """A member joins again with a session of a third, and is heard of at this time."""
+def shortened_session(silent_until: int, before: int = 3 * SESSION) -> OneMemberTrace:
+    """A member joins again with a session that is shorter than before, and is heard of at this time."""
     tape = OneMemberTrace(Order.INTERVALS)
     response = {
         "error_code": 0,
@@ -228,7 +230,7 @@ def shortened_session(silent_until: int) -> OneMemberTrace:
         "member_id": "a",
         "members": [{"member_id": "a", "metadata": b"m"}],
     }
-    tape.exchange(10, "JoinGroup", join_body("", 3 * SESSION), response, 2)
+    tape.exchange(10, "JoinGroup", join_body("", before), response, 2)
     tape.sync(20, 1, sync_response(b"plan"))
     tape.exchange(30, "JoinGroup", join_body("a"), {**response, "generation_id": 2}, 2)
     tape.sync(40, 2, sync_response(b"plan"))
@@ -241,11 +243,85 @@ def test_a_session_that_is_shortened_ends_earlier() -> None:
     assert shortened_session(2 * SESSION).verdict().violations
 
 
+def test_a_session_that_is_shortened_by_less_than_the_slack_may_end_when_it_was_going_to() -> None:
+    silent, since_sync = 41 + SESSION + 2 * GRACE, 20
+    assert not shortened_session(silent, SESSION + since_sync + 3 * GRACE // 2).verdict().violations
+    assert shortened_session(silent, SESSION + since_sync + 5 * GRACE // 2).verdict().violations
+
+
+@pytest.mark.parametrize("slack", ["3 * self.grace", "10 * self.grace"])
+def test_a_judge_with_more_slack_is_found(slack: str) -> None:
+    with mutant(stepping.CoordinatorStepper.apply_outcome, "2 * self.grace", slack):
+        assert not shortened_session(41 + SESSION + 2 * GRACE, SESSION + 20 + 5 * GRACE // 2).verdict().violations
+
+
 def test_a_judge_that_never_ends_a_session_earlier_is_found() -> None:
     with mutant(
         stepping.extend_deadline, "0 < high(before) - high(deadline) <= slack", "0 < high(before) - high(deadline)"
     ):
         assert not shortened_session(2 * SESSION).verdict().violations
+
+
+# --- Offsets that a group had while it was empty for too long may be gone, until they are committed again (LAT-17).
+
+
+def fetched_after(empty_ms: int, offset: int, *, is_committed_again: bool, order: Order) -> bool:
+    """Whether this offset may be fetched by a member of a group that kept offset 5 while it was empty."""
+    tape, begun = OneMemberTrace(order).form_stable_group(), 40 + empty_ms
+    commit(tape, 30, "a", 1, 5)
+    tape.exchange(40, "LeaveGroup", {"member_id": "a"}, {"error_code": 0}, 1)
+    told = {"generation_id": 3, "protocol_name": "p", "leader": "b", "member_id": "b"}
+    members = [{"member_id": "b", "metadata": b"m"}]
+    tape.exchange(begun, "JoinGroup", join_body(""), {"error_code": 0, **told, "members": members}, 2)
+    plan = {"generation_id": 3, "member_id": "b", "assignments": [{"member_id": "b", "assignment": b"plan"}]}
+    tape.exchange(begun + 10, "SyncGroup", plan, sync_response(b"plan"), 1)
+    if is_committed_again:
+        commit(tape, begun + 20, "b", 3, 6)
+    for number in range(3):
+        tape.heartbeat(begun + 25 + number, 0, generation=3, member="b")
+    fetch_offset(tape, begun + 30, offset)
+    header = Header("test", order, "wall", replace(SETTINGS, offsets_retention=RETENTION), 10)
+    return not judge(header, tape.events).violations
+
+
+RETENTION = 1_000
+
+
+def commit(tape: OneMemberTrace, time: int, member: str, generation: int, offset: int) -> None:
+    """A member commits this offset of partition 0."""
+    row = {"partition_index": 0, "committed_offset": offset, "committed_metadata": ""}
+    membership = {"generation_id_or_member_epoch": generation, "member_id": member}
+    body = {**membership, "topics": [{"name": "t", "partitions": [row]}]}
+    done = {"topics": [{"name": "t", "partitions": [{"partition_index": 0, "error_code": 0}]}]}
+    tape.exchange(time, "OffsetCommit", body, done, 3)
+
+
+@pytest.mark.parametrize("order", Order)
+def test_an_offset_may_be_gone_once_its_group_was_empty_for_too_long(order: Order) -> None:
+    assert fetched_after(5 * RETENTION, 5, is_committed_again=False, order=order)
+    assert fetched_after(5 * RETENTION, -1, is_committed_again=False, order=order)
+    assert not fetched_after(RETENTION // 2, -1, is_committed_again=False, order=order)
+
+
+@pytest.mark.parametrize("order", Order)
+def test_an_offset_that_is_committed_again_is_there(order: Order) -> None:
+    assert fetched_after(5 * RETENTION, 6, is_committed_again=True, order=order)
+    assert not fetched_after(5 * RETENTION, -1, is_committed_again=True, order=order)
+
+
+WRONG_DOUBTS = {
+    "no offset is in doubt": ("doubtful if after.offsets", "frozenset() if after.offsets", -1, False),
+    "an offset stays in doubt": ("if doubtful and before.offsets is not after.offsets", "if False", -1, True),
+}
+"""By what is wrong: a text in `maybe_expired_offsets`, what is there instead, the offset that is fetched, and whether
+it was committed again."""
+
+
+@pytest.mark.parametrize("wrong", WRONG_DOUBTS)
+def test_a_judge_that_doubts_other_offsets_is_found(wrong: str) -> None:
+    before, after, offset, again = WRONG_DOUBTS[wrong]
+    with mutant(stepping.maybe_expired_offsets, before, after):
+        assert fetched_after(5 * RETENTION, offset, is_committed_again=again, order=Order.TOTAL) is again
 
 
 # --- A request repeats what was learned of another one only if it says the same.
@@ -295,6 +371,36 @@ def described_as(*names: str) -> OneMemberTrace:
 def test_an_id_that_was_shown_once_stays() -> None:
     assert not described_as("a", "a").verdict().violations
     assert len(described_as("a", "b").verdict().violations) == 1
+
+
+def listed_after_description(described: str, told: str) -> TraceVerdict:
+    """A group is described with this id for a member whose JoinGroup got no response, and its leader is then told of
+    another. It is judged as it happens: no response is known before it comes."""
+    tape = OneMemberTrace(Order.TOTAL).form_stable_group()
+    tape.exchange(40, "JoinGroup", join_body(""), None, 2)
+    again = tape.send_request(50, "JoinGroup", join_body("a"), 2)
+    asked = tape.add_event(Kind.REQUEST, 51, "DescribeGroups", {"groups": ["g"]}, version=1)
+    nothing = {"client_id": "", "client_host": "", "member_metadata": b"", "member_assignment": b""}
+    row = {"error_code": 0, "group_id": "g", "group_state": "CompletingRebalance", "protocol_type": "x"}
+    members = [{"member_id": name, **nothing} for name in ("a", described)]
+    tape.send_response(52, asked, {"groups": [{**row, "protocol_data": "", "members": members}]})
+    views = [{"member_id": name, "metadata": b"m"} for name in ("a", told)]
+    leads = {"generation_id": 2, "protocol_name": "p", "leader": "a", "member_id": "a", "members": views}
+    tape.send_response(53, again, {"error_code": 0, **leads})
+    live = Judge(Header("test", Order.TOTAL, "wall", SETTINGS, GRACE))
+    for moment in Lookahead(tape.events, window=0).pair_operations():
+        live.on_event(*moment)
+    return live.finish()
+
+
+def test_a_leader_is_told_of_the_id_that_was_shown() -> None:
+    assert not listed_after_description("b", "b").violations
+    assert [one.requirements for one in listed_after_description("b", "c").violations] == [("JOIN-37",)]
+
+
+def test_a_judge_that_forgets_whom_it_expected_is_found() -> None:
+    with mutant(nondeterminism.resolve_response_ids, ", members=members", ""):
+        assert not listed_after_description("b", "c").violations
 
 
 def test_a_judge_that_forgets_an_id_that_was_shown_is_found() -> None:
