@@ -1,6 +1,7 @@
 """Build the site: `python -m docs.generator -o site`, with the extra `docs`; `--pages-only` needs no site generator."""
 
 import argparse
+import re
 import shutil
 import subprocess
 import sys
@@ -41,6 +42,12 @@ def add_addresses(settings: str, addresses: Mapping[str, str]) -> str:
     return settings.replace("[project]\n", f"[project]\n{lines}", 1)
 
 
+def mend_page(text: str) -> str:
+    """A page without two attributes of the theme that HTML does not allow where they stand."""
+    text = re.sub(r'(<input class="md-toggle"[^>]*) autocomplete="off"', r"\1", text)
+    return re.sub(r'(<label class="md-overlay"[^>]*) aria-hidden="true"', r"\1", text)
+
+
 def main() -> int:
     """Build the site, or its pages; returns the exit code of the site generator, which finds broken links."""
     parser = argparse.ArgumentParser(prog="python -m docs.generator", description=__doc__)
@@ -59,6 +66,8 @@ def main() -> int:
             if built.returncode:
                 return built.returncode
             made = folder / "site"
+            for page in made.rglob("*.html"):
+                page.write_text(mend_page(page.read_text(encoding="utf-8")), encoding="utf-8")
         shutil.copytree(made, options.output, dirs_exist_ok=True)
     print(f"{count} pages in {options.output}")
     return 0

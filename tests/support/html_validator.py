@@ -33,5 +33,9 @@ def find_invalid(files: Sequence[Path]) -> list[str]:
     command = [find_java(), "-Xss4m", "-Xmx512m", *checker, *options, *map(str, files)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S)
     messages = json.loads(done.stderr or done.stdout)["messages"]
-    told = [f"{Path(each['url']).name}:{each.get('lastLine', 0)}: {each['message']}" for each in messages]
+    told = [
+        f"{Path(each['url']).name}:{each.get('lastLine', 0)}: {each['message']}"
+        for each in messages
+        if each["type"] == "error" or each.get("subType") == "warning"
+    ]
     return [line for line in told if not any(mistake in line for mistake in MISTAKEN)]
