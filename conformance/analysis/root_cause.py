@@ -188,8 +188,8 @@ class RootCauses:
         are satisfied nowhere."""
         self.crash_violations: list[str] = []
         """The requirements whose checks a crash of the target failed."""
-        self.independent: frozenset[str] = frozenset()
-        """The requirements with a violation that follows from no other one."""
+        self.independent: frozenset[str] | None = None
+        """The requirements with a violation that follows from no other one; None as long as nobody has looked."""
         self.shown_by_scenarios: tuple[ViolationOnPath, ...] = ()
         """The independent violations of the scenarios' own requirements."""
         found = [(each, played) for played in runs for each in violations_in(played.verdict)]
@@ -239,8 +239,9 @@ class RootCauses:
         A circle ends at a violation that a scenario checks: what follows from nothing independent is so itself.
         """
         causes = self.find_causes(violation, run)
-        is_circle = causes and violation.is_checked and self.independent and self.independent.isdisjoint(causes)
-        return frozenset() if is_circle else causes
+        if not causes or not violation.is_checked or self.independent is None:
+            return causes
+        return causes if causes & self.independent else frozenset()
 
     def find_causes(self, violation: CheckResult, run: ScenarioRun) -> frozenset[str] | None:
         """The requirements that a violation follows from by itself, independent or not."""
@@ -312,7 +313,7 @@ class RootCauses:
 
     def presumed_by(self, id: str) -> frozenset[str]:
         """The prerequisites of a requirement that are violated independently."""
-        return prerequisites_of(id, self.specification.prerequisites) & self.independent
+        return prerequisites_of(id, self.specification.prerequisites) & (self.independent or frozenset())
 
     def name_blocking(self, fault: Violation, run: ScenarioRun) -> tuple[str, ...]:
         """The requirements by which a violation of a run is known: what it follows from, else those whose checks show

@@ -151,7 +151,7 @@ def certain_belief(diagnosis: Diagnosis, body: Body, operations: Mapping[int, Gr
         group = evolve(clean.world.group, generation=body.get("generation_id", -1))
         return Belief((with_group(clean, group),), after.mismatches)
     if all(map(is_detail_for_the_client, rest)) and not diagnosis.is_state_ambiguous:
-        return Belief((clean,), after.mismatches)
+        return Belief(tuple(with_type_told(clean, rest, body)), after.mismatches)
     mismatch = rest[0]
     if len(after.mismatches) != 1 or "time" in mismatch.fields:
         return None
@@ -189,6 +189,15 @@ def is_detail_for_the_client(mismatch: Mismatch) -> bool:
     if not isinstance(expected, JoinResponse) or expected.error != Error.NONE:
         return False
     return mismatch.fields <= SHOWN_FIELDS or (mismatch.fields == {"members"} and not expected.members)
+
+
+def with_type_told(clean: Configuration, rest: Sequence[Mismatch], body: Body) -> Iterator[Configuration]:
+    """The configuration after wrong details, and the one whose group is of the protocol type that a JoinGroup response
+    tells: it refuses everybody from now on."""
+    yield clean
+    is_told = any("protocol_type" in each.fields and isinstance(each.expected, JoinResponse) for each in rest)
+    if is_told and clean.world.group is not None:
+        yield with_group(clean, evolve(clean.world.group, protocol_type=body.get("protocol_type") or None))
 
 
 def is_asked_to_come_again(mismatch: Mismatch, wrong: GroupOperation) -> bool:

@@ -31,6 +31,7 @@ from fencepost.model.catalogue.specification import Rule
 from fencepost.model.classic.catalogue import CLASSIC
 from fencepost.traces.classic.attribution import WIRE_NAMES
 from fencepost.traces.events import Body, Event, Header, Kind, Order
+from fencepost.traces.judge.diagnosis.diagnosis import errors_in
 from fencepost.traces.judge.judge import judge
 
 MAX_SECONDS = 2.0
@@ -41,10 +42,11 @@ SHIPPED_TRACES = 4_096
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """When a request got its response, and the body; -1 and None if it got none."""
+    """When a request got its response, how long that took, and the body; -1, 0 and None if it got none."""
 
     time: int
     body: Body | None
+    wait: int = 0
 
 
 @cache
@@ -125,10 +127,11 @@ def trace_of(environment: Environment, scenario: Scenario) -> tuple[Header, tupl
 
 def answers_in(events: Sequence[Event]) -> Mapping[int, Answer]:
     """What each request was answered, by its number."""
-    found = {event.sequence: Answer(-1, None) for event in events if event.kind is Kind.REQUEST}
+    sent = {event.sequence: event.time for event in events if event.kind is Kind.REQUEST}
+    found = dict.fromkeys(sent, Answer(-1, None))
     for event in events:
         if event.kind is Kind.RESPONSE and event.of is not None:
-            found[event.of] = Answer(event.time, event.body)
+            found[event.of] = Answer(event.time, event.body, event.time - sent[event.of])
     return found
 
 
@@ -222,11 +225,14 @@ def broken_checks(shipped: Sequence[Event], faulty: Sequence[Event]) -> Iterator
 
 
 def is_about(check: Event, one: Answer, other: Answer) -> bool:
-    """Whether what a response is checked for is among what differs in it: an error, its absence, a field."""
+    """Whether what a response is checked for is among what differs in it: an error, its absence, a field, the time that
+    a requirement about timers looks at."""
     if one.body is None or other.body is None:
         return one.body != other.body
+    if check.body["requirement"].startswith("TIMER-") and one.wait != other.wait:
+        return True
     names = frozenset(names_that_differ(one.body, other.body))
     words = {WORDS.get(name, name) for name in names}
     sentence = CLASSIC.requirements[check.body["requirement"]].sentence
     told = words & set(check.body["fields"]) or any(name.partition("_")[0] in sentence for name in names)
-    return "error_code" in names or bool(told)
+    return "error_code" in names or errors_in(one.body) != errors_in(other.body) or bool(told)

@@ -140,6 +140,27 @@ def test_a_node_that_is_no_broker_is_not_asked_for_its_groups() -> None:
     assert (outcome.failed, set(outcome.undecided)) == (("FIND-04",), {"ADMIN-11"})
 
 
+@pytest.mark.parametrize(
+    ("faults", "environment", "only", "failed"),
+    [
+        (("group.Group.add: never: not self.members -> False",), (), ("JOIN-23", "JOIN-40"), {"JOIN-40"}),
+        (("no-member-id-required", "JoinGroup leader emptied"), (), ("JOIN-30", "GEN-05"), {"GEN-05"}),
+        (
+            ("tells-lower-generations", "JoinGroup leader emptied"),
+            (("initial delay", 0), ("slow responses", 400)),
+            ("JOIN-04", "GEN-05"),
+            {"GEN-05"},
+        ),
+    ],
+    ids=["group of no type", "round that nobody saw end", "round of two wrong fields"],
+)
+def test_the_explanation_with_the_fewest_wrong_fields_gives_the_name(
+    faults: tuple[str, ...], environment: tuple[tuple[str, int], ...], only: tuple[str, ...], failed: set[str]
+) -> None:
+    outcome = play_faulty(Stranger(1, 0, environment, faults, only=only), tuple(map(fault_with, faults)))
+    assert set(outcome.failed) == failed
+
+
 def test_a_wrong_generation_is_followed() -> None:
     tape = OneMemberTrace(Order.TOTAL)
     tape.join(10, 8)

@@ -7,6 +7,7 @@ from itertools import chain, count
 from typing import Any
 
 from fencepost.model.errors import error_name
+from fencepost.model.frozen import evolve
 from fencepost.traces.events import Body
 from fencepost.traces.judge.search.configuration import (
     Configuration,
@@ -115,10 +116,7 @@ class Diagnoser:
         self.stepper.allow_mismatches = True
         try:
             found = self.fewest_mismatches(part, time)
-            if found is None or any(
-                is_early(found, part)
-                for is_early in (self.is_early_success, self.is_linearized_late, self.is_of_next_round)
-            ):
+            if found is None or self.is_linearized_late(found, part) or self.is_of_next_round(found, part):
                 found = Diagnosis(self.premature_response(part))
             return replace(found, is_state_ambiguous=len({one.world for one in self.search.configurations}) > 1)
         finally:
@@ -179,11 +177,10 @@ class Diagnoser:
                 if self.stepper.is_parked(one.world, handle):
                     yield one
 
-    def start_configurations(self, part: GroupOperation) -> list[Configuration]:
-        """Where to look from: for a trace seen at the coordinator the request may just have been handled."""
-        search, handle = self.search, part.operation.handle
-        handled = any(handle in one.waiting or self.has_handled(one, handle) for one in search.configurations)
-        return search.configurations if handled or handle not in search.open_operations else search.on_request(part)
+    def is_handled(self, part: GroupOperation) -> bool:
+        """The request was handled in some configuration, or may be at any time."""
+        handle = part.operation.handle
+        return any(handle in one.waiting or self.has_handled(one, handle) for one in self.search.configurations)
 
     def has_handled(self, configuration: Configuration, handle: int) -> bool:
         """The request was handled in this configuration: it is parked or has its response."""
@@ -192,28 +189,47 @@ class Diagnoser:
         return self.stepper.is_parked(configuration.world, handle)
 
     def fewest_mismatches(self, part: GroupOperation, time: int) -> Diagnosis | None:
-        """Search best-first for a configuration that has the response, wrong responses let pass."""
+        """Search best-first for a configuration that has the response, wrong responses let pass. One that gives another
+        response costs as much as is wrong in this one. A success in the place of a refusal that nobody has seen the
+        reason of is none."""
         order, handle = count(), part.operation.handle
-        starts = self.start_configurations(part)
-        arrived = starts is not self.search.configurations
+        starts = self.search.configurations
+        # In a trace seen at the coordinator the request may just have been handled.
+        arrived = handle in self.search.open_operations and not self.is_handled(part)
+        if arrived:
+            starts = self.search.on_request(part)
+        elif handle == self.search.latest_arrival[0] and is_accepted(part.operation.response or {}):
+            # Or handled in a way that what is wrong in the response has ruled out.
+            starts = list(dict.fromkeys((*starts, *self.search.handle_at_arrival(self.search.latest_arrival[1], part))))
         queue = [(self.cost_of(one), next(order), one) for one in starts]
         heapq.heapify(queue)
         known = {one for _, _, one in queue}
+        nearest: tuple[tuple[int, int], Diagnosis] | None = None
         for _ in range(MAX_EXPANSIONS):
-            if not queue:
-                return None
+            if not queue or (nearest is not None and queue[0][0] >= nearest[0]):
+                break
             _, _, one = heapq.heappop(queue)
             if arrived and one.mismatches:
                 # The request, whose own response may be far away, brought a wrong one about.
                 return Diagnosis(one.mismatches[0], one)
             settled = self.stepper.deliver(one, part)
+            if settled and not one.mismatches:
+                return None
             if settled is not None:
-                return self.diagnosis_at(one, settled, part)
+                found = (
+                    Diagnosis(one.mismatches[0], settled[0], path=one.path)
+                    if settled
+                    else self.other_response(one, part)
+                )
+                cost = self.cost_of(one if settled else evolve(one, mismatches=(*one.mismatches, found.mismatch)))
+                if (nearest is None or cost < nearest[0]) and not self.is_early_success(found, part):
+                    nearest = cost, found
+                continue
             for after in self.search.successors(one, time, handle):
                 if after not in known:
                     known.add(after)
                     heapq.heappush(queue, (self.cost_of(after), next(order), after))
-        return None
+        return nearest[1] if nearest is not None else None
 
     def cost_of(self, configuration: Configuration) -> tuple[int, int]:
         """How much is wrong on the path to a configuration: the different kinds of it, however often; among equals, how
@@ -223,14 +239,8 @@ class Diagnoser:
         kinds = {(name, each.expected is None) for each in found for name in each.fields}
         return sum(self.stepper.weight_of(name) for name, _ in kinds), unlikely
 
-    def diagnosis_at(
-        self, configuration: Configuration, settled: list[Configuration], part: GroupOperation
-    ) -> Diagnosis | None:
-        """The diagnosis where the response is given: by a path with mismatches, or as another than the one seen."""
-        if settled:
-            if not configuration.mismatches:
-                return None
-            return Diagnosis(configuration.mismatches[0], settled[0], path=configuration.path)
+    def other_response(self, configuration: Configuration, part: GroupOperation) -> Diagnosis:
+        """The diagnosis where another response is given than the one seen."""
         handle = part.operation.handle
         expected = next(response for each, response in configuration.predicted if each == handle)
         fields = next(self.stepper.compare_response(part, expected)).required

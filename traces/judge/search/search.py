@@ -133,6 +133,8 @@ class Search:
     """How many requests and responses the paths of the configurations go back."""
     is_behind: bool = False
     """Steps were repeated since."""
+    latest_arrival: tuple[int, list[Configuration]] = (0, [])
+    """The handle of the request that arrived last at the coordinator, and the configurations before it."""
 
     @property
     def configurations(self) -> list[Configuration]:
@@ -170,13 +172,19 @@ class Search:
             if only is not None:
                 stepper.learn_step(self.configurations[0], part, only)
                 return [only]
-        found = [
-            after
-            for one in self.configurations
-            for ready in self.advance_to(one, operation.sent_at)
-            for after in stepper.handle_request(ready, part, operation.sent_at)
-        ]
+        self.latest_arrival = operation.handle, self.configurations
+        found = list(self.handle_at_arrival(self.configurations, part))
         return found if len(found) < 2 else merge_decisions(found)
+
+    def handle_at_arrival(self, before: Iterable[Configuration], part: GroupOperation) -> Iterator[Configuration]:
+        """The configurations after a request is handled when it arrives."""
+        time = part.operation.sent_at
+        return (
+            after
+            for one in before
+            for ready in self.advance_to(one, time)
+            for after in self.stepper.handle_request(ready, part, time)
+        )
 
     def repeat_step(self, operation: Operation) -> RepeatedStep | None:
         """The step that a request is, if it is the same as an earlier one and nothing else is open."""
