@@ -188,8 +188,10 @@ class RootCauses:
         are satisfied nowhere."""
         self.crash_violations: list[str] = []
         """The requirements whose checks a crash of the target failed."""
-        self.independent: frozenset[str] | None = None
-        """The requirements with a violation that follows from no other one; None as long as nobody has looked."""
+        self.independent: frozenset[str] = frozenset()
+        """The requirements with a violation that follows from no other one."""
+        self.knows_circles = False
+        """What is independent has been looked for."""
         self.shown_by_scenarios: tuple[ViolationOnPath, ...] = ()
         """The independent violations of the scenarios' own requirements."""
         found = [(each, played) for played in runs for each in violations_in(played.verdict)]
@@ -204,7 +206,7 @@ class RootCauses:
                     self.broken_rules.setdefault(manner_of(each.violation), {})[each.requirement] = None
                 if is_crash(each.violation, played):
                     self.crash_violations.append(each.requirement)
-        self.independent = self.find_independent(found)
+        self.independent, self.knows_circles = self.find_independent(found), True
         self.shown_by_scenarios = tuple(self.find_shown(found, runs))
         self.independent = self.find_independent(found)
 
@@ -239,7 +241,7 @@ class RootCauses:
         A circle ends at a violation that a scenario checks: what follows from nothing independent is so itself.
         """
         causes = self.find_causes(violation, run)
-        if not causes or not violation.is_checked or self.independent is None:
+        if not causes or not violation.is_checked or not self.knows_circles:
             return causes
         return causes if causes & self.independent else frozenset()
 
@@ -313,7 +315,7 @@ class RootCauses:
 
     def presumed_by(self, id: str) -> frozenset[str]:
         """The prerequisites of a requirement that are violated independently."""
-        return prerequisites_of(id, self.specification.prerequisites) & (self.independent or frozenset())
+        return prerequisites_of(id, self.specification.prerequisites) & self.independent
 
     def name_blocking(self, fault: Violation, run: ScenarioRun) -> tuple[str, ...]:
         """The requirements by which a violation of a run is known: what it follows from, else those whose checks show
