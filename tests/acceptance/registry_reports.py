@@ -236,7 +236,7 @@ def make_report(name: str, target: RegistryTarget) -> None:
         environment = command_environment(Path(run_folder)) | dict(target.environment())
         words += [*target.options, "-q"]
         words += ["--json", str(folder / REPORT_FILE), *(["--", *target.driver] if target.driver else [])]
-        done = subprocess.run([sys.executable, "-m", "fencepost", *words], cwd=ROOT, env=environment)
+        done = subprocess.run(["fencepost", *words], cwd=ROOT, env=environment)
         if not target.bundled and not target.driver:
             kill_target(name, environment)
     if done.returncode not in POSSIBLE_CODES:
