@@ -251,6 +251,9 @@ def explain_missing_checks(findings: Mapping[str, RequirementFindings], run: Sce
             found.add_check(CheckStatus.INCONCLUSIVE, reason)
 
 
+KEPT_ALL_THE_SAME = "declared a deviation, and kept: take it out of [known]"
+
+
 def requirement_verdict(
     id: str,
     found: RequirementFindings,
@@ -277,11 +280,11 @@ def requirement_verdict(
         return RequirementResult(id, Verdict.INCONCLUSIVE, found.doubt or found.note_for(CheckStatus.FAIL), checks)
     if found.given_up and not found.shown and not left_out.get(id):
         return RequirementResult(id, Verdict.INCONCLUSIVE, found.given_up[0], checks)
-    if counts[CheckStatus.UNUSUAL]:
-        remark = Remark(RemarkKind.UNUSUAL, found.note_for(CheckStatus.UNUSUAL))
-        return RequirementResult(id, Verdict.PASS, found.undecided, checks, remark=remark)
-    if counts[CheckStatus.PASS]:
-        return RequirementResult(id, Verdict.PASS, found.undecided, checks)
+    if counts[CheckStatus.UNUSUAL] or counts[CheckStatus.PASS]:
+        unusual = found.note_for(CheckStatus.UNUSUAL)
+        remark = Remark(RemarkKind.UNUSUAL, unusual) if counts[CheckStatus.UNUSUAL] else None
+        note = "; ".join(filter(None, (found.undecided, KEPT_ALL_THE_SAME if id in deviations else "")))
+        return RequirementResult(id, Verdict.PASS, note, checks, remark=remark)
     # What follows from another violation says nothing of a requirement that the run does not exercise.
     if counts[CheckStatus.INCONCLUSIVE] and not left_out.get(id):
         return RequirementResult(id, Verdict.INCONCLUSIVE, found.note_for(CheckStatus.INCONCLUSIVE), checks)

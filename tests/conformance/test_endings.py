@@ -225,6 +225,15 @@ def test_a_consequence_whose_cause_did_not_fail_is_no_pass(
     assert ("saved/x.jsonl" in result.note) == (verdict is Verdict.INCONCLUSIVE)
 
 
+def test_a_deviation_that_is_gone_is_told() -> None:
+    builder = ReportBuilder(("HB-01", "HB-05"), deviations={"HB-05": "issue 7"})
+    for id in ("HB-01", "HB-05"):
+        builder.add_check(id, CheckStatus.PASS, "")
+    report = builder.build(schedules=1, events=1, seconds=0.0, target={"name": "t"})
+    assert report.result("HB-01").note == ""
+    assert report.result("HB-05").note == "declared a deviation, and kept: take it out of [known]"
+
+
 @pytest.mark.parametrize(("replayed", "name"), [(True, "HB-05"), (False, "HB-05"), (True, "")])
 def test_a_run_that_is_cut_short_after_its_replays_doubts_schedules_alone(replayed: bool, name: str) -> None:
     """HB-05 passed, and is violated in a scenario or schedule as a consequence of HB-01, which did not fail."""
