@@ -179,8 +179,8 @@ class ProcessActions:
         if isinstance(incoming.response, LeaveResponse | NoResponse):
             return (lost,)
         found: dict[Transition, tuple[str, ...]] = {lost: ()}
-        heard = HeardResponse(incoming.response, incoming.request or HandleNumber(incoming.number))
-        for step, last, shows in self.steps(process, incoming):
+        for step, last, shows, plan in self.steps(process, incoming):
+            heard = HeardResponse(incoming.response, incoming.request or HandleNumber(incoming.number), plan)
             findings = judge_member_step(process.member, heard, step)
             move = self.move(f"hears {step.rule}", process, step, last, findings, heard=True)
             if move is not None:
@@ -189,8 +189,8 @@ class ProcessActions:
 
     def steps(
         self, process: ProcessState, incoming: IncomingResponse
-    ) -> Iterator[tuple[MemberStep, int, tuple[str, ...]]]:
-        """Every step that the answer can bring about, and what it shows: a leader may plan in many ways."""
+    ) -> Iterator[tuple[MemberStep, int, tuple[str, ...], tuple[MemberId | None, ...]]]:
+        """Every step that the answer can bring about, what it shows, and the plan: a leader may plan in many ways."""
         member, number = process.member, HandleNumber(incoming.number)
         match incoming.response:
             case JoinResponse() as response:
@@ -198,15 +198,15 @@ class ProcessActions:
                 for plan in self.plans(response):
                     step = members.on_join_response(member, number, response, following, plan)
                     shows = (CLAIM_WITHHELD.name,) if step.sent_requests and withholds(response, plan) else ()
-                    yield step, process.last + (1 if step.sent_requests else 0), shows
+                    yield step, process.last + (1 if step.sent_requests else 0), shows, plan
             case SyncResponse() as response:
-                yield members.on_sync_response(member, number, response, COMMIT_HANDLE), process.last, ()
+                yield members.on_sync_response(member, number, response, COMMIT_HANDLE), process.last, (), ()
             case HeartbeatResponse() as response:
                 assert isinstance(incoming.request, HeartbeatRequest)
-                yield members.on_heartbeat_response(member, incoming.request, response), process.last, ()
+                yield members.on_heartbeat_response(member, incoming.request, response), process.last, (), ()
             case CommitResponse() as response:
                 assert isinstance(incoming.request, CommitRequest)
-                yield members.on_commit_response(member, incoming.request, response), process.last, ()
+                yield members.on_commit_response(member, incoming.request, response), process.last, (), ()
             case LeaveResponse() | NoResponse():
                 return
 

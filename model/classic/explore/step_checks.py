@@ -328,6 +328,16 @@ def hears_of_rebalance(change: MemberChange) -> bool:
     return told and change.before.state == members.MemberState.STABLE
 
 
+def joins(change: MemberChange) -> bool:
+    """A JoinGroup is sent."""
+    return change.input is MemberAction.JOIN and any(one.when for one in change.sent)
+
+
+def plans(change: MemberChange) -> bool:
+    """A leader gives a partition to somebody."""
+    return isinstance(change.input, HeardResponse) and any(change.input.plan) and bool(change.sent)
+
+
 def commits(change: MemberChange) -> bool:
     """A commit is sent."""
     return any(one.when and isinstance(one.request, PartitionCommit) for one in change.sent)
@@ -348,7 +358,9 @@ MEMBER_WITNESSES: Mapping[str, Callable[[MemberChange], bool]] = {
     "T48": lambda change: hears_in_time(change, JoinResponse, Error.NONE),
     "T49": hears_of_rebalance,
     "T50": lambda change: hears_in_time(change, SyncResponse, Error.NONE),
-    "T51": lambda change: change.input is MemberAction.JOIN and any(one.when for one in change.sent),
+    "T51": joins,
+    "T59": joins,
+    "T60": plans,
 }
 """By the name of a property: the steps of which it says something."""
 

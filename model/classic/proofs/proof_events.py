@@ -361,9 +361,10 @@ def response_event(name: str, handler: Callable[..., MemberStep], kind: type, *m
 
     def run(situation: Situation) -> EventResult:
         assert situation.process is not None
-        handle, response, *_ = situation.arguments
+        handle, response, *others = situation.arguments
         step = symbolic(handler)(situation.process.member, *situation.arguments)
-        return after_member_step(situation, step, HeardResponse(response, handle))
+        plan = others[1] if isinstance(response, JoinResponse) else ()
+        return after_member_step(situation, step, HeardResponse(response, handle, plan))
 
     return ProofEvent(name, handler, prepare, run)
 

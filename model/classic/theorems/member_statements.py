@@ -10,6 +10,7 @@ from fencepost.model.classic.core.state import (
     JoinRequest,
     JoinResponse,
     LeaveRequest,
+    MemberView,
     SyncRequest,
     SyncResponse,
 )
@@ -23,7 +24,7 @@ from fencepost.model.classic.member.member import (
 from fencepost.model.errors import Error
 from fencepost.model.groups.messages import CommitRequest
 from fencepost.model.logic import Truth, absent, all_, and_, any_, holds, not_, or_
-from fencepost.model.sorts import Handle
+from fencepost.model.sorts import Handle, MemberId
 from fencepost.model.statement import implies, statement
 
 
@@ -46,6 +47,8 @@ class HeardResponse:
 
     response: JoinResponse | SyncResponse | HeartbeatResponse | CommitResponse
     request: Handle | HeartbeatRequest | CommitRequest
+    plan: tuple[MemberId | None, ...] = ()
+    """Who is to get each partition, None for nobody, should the member lead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,19 +97,27 @@ def has_same_standing(change: MemberChange) -> Truth:
     )
 
 
-@statement("T44", "A member that is told in time that its id or generation is over gives it up and joins again.")
+@statement(
+    "T44",
+    "A member that is told in time that its id or generation is over gives it up and joins again; no other response to"
+    " a Heartbeat or commit takes it.",
+)
 def members_heed_errors(change: MemberChange) -> Truth:
-    """A member that is none any more does not go on as one."""
+    """A member that is none any more does not go on as one. Another process has its instance id if it is fenced."""
     heard, after = change.input, change.after
     if not isinstance(heard, HeardResponse):
         return True
-    told = is_in_time(change.before, heard)
-    error = heard.response.error
+    told, response, error = is_in_time(change.before, heard), heard.response, heard.response.error
     gone = and_(after.generation == NO_GENERATION, after.rejoins)
-    unknown = implies(and_(told, error == Error.UNKNOWN_MEMBER_ID), and_(gone, absent(after.id)))
-    if isinstance(heard.response, JoinResponse):
-        return unknown
-    return and_(unknown, implies(and_(told, error == Error.ILLEGAL_GENERATION), gone))
+    is_unknown = or_(
+        error == Error.UNKNOWN_MEMBER_ID,
+        and_(isinstance(response, HeartbeatResponse), error == Error.FENCED_INSTANCE_ID),
+    )
+    is_stale = and_(not isinstance(response, JoinResponse), error == Error.ILLEGAL_GENERATION)
+    stays = or_(isinstance(response, JoinResponse | SyncResponse), is_unknown, is_stale, has_same_standing(change))
+    return and_(
+        implies(and_(told, is_unknown), and_(gone, absent(after.id))), implies(and_(told, is_stale), gone), stays
+    )
 
 
 @statement("T45", "A member that leaves says so, unless it is static or not in the group.")
@@ -121,16 +132,20 @@ def members_say_that_they_leave(change: MemberChange) -> Truth:
     return and_(says == inside, absent(after.id), after.generation == NO_GENERATION)
 
 
-@statement("T46", "A commit of a member names a partition, and none that the member does not own.")
+@statement("T46", "A commit of a member says who it is, and names a partition, and none that it does not own.")
 def commits_name_owned(change: MemberChange) -> Truth:
     """There is something to commit."""
+    before = change.before
     commits = [(one.when, one.request) for one in change.sent if isinstance(one.request, PartitionCommit)]
     return all_(
         implies(
             when,
             and_(
+                commit.request.member == before.id,
+                commit.request.instance == before.settings.instance,
+                commit.request.generation == before.generation,
                 any_(commit.partitions),
-                *(implies(named, mine) for named, mine in zip(commit.partitions, change.before.owned, strict=True)),
+                *(implies(named, mine) for named, mine in zip(commit.partitions, before.owned, strict=True)),
             ),
         )
         for when, commit in commits
@@ -151,66 +166,153 @@ def lost_requests_are_repeated(change: MemberChange) -> Truth:
     )
 
 
-@statement("T48", "A member that is told its generation in time takes it, and asks for its assignment.")
+@statement(
+    "T48", "A member that is told its id or generation in time takes it; in a generation it asks for its assignment."
+)
 def members_ask_for_assignments(change: MemberChange) -> Truth:
     """The others wait for it."""
     heard, after = change.input, change.after
     if not isinstance(heard, HeardResponse) or not isinstance(heard.response, JoinResponse):
         return True
-    response = heard.response
+    response, told = heard.response, is_in_time(change.before, heard)
     asks = any_(
-        and_(one.when, one.request.member == response.member, one.request.generation == response.generation)
+        and_(
+            one.when,
+            one.request.member == response.member,
+            one.request.generation == response.generation,
+            one.request.instance == after.settings.instance,
+            one.request.protocol == response.protocol,
+            one.request.protocol_type == response.protocol_type,
+            one.request.handle == after.waiting,
+        )
         for one in change.sent
         if isinstance(one.request, SyncRequest)
     )
-    told = and_(is_in_time(change.before, heard), response.error == Error.NONE)
-    return implies(told, and_(asks, after.id == response.member, after.generation == response.generation))
+    takes = and_(after.id == response.member, after.generation == response.generation)
+    syncs = and_(asks, takes, after.state == MemberState.COMPLETING_REBALANCE)
+    is_named = and_(after.id == response.member, after.generation == NO_GENERATION, after.waiting == 0)
+    return and_(
+        implies(and_(told, response.error == Error.NONE), syncs),
+        implies(and_(told, response.error == Error.MEMBER_ID_REQUIRED), is_named),
+    )
 
 
-@statement("T49", "A member that is told of a rebalance while it is stable joins again.")
+@statement("T49", "A member that is told of a rebalance while it is stable, or is asked to, joins again.")
 def members_heed_rebalances(change: MemberChange) -> Truth:
     """A rebalance ends in time only if everyone comes. A commit tells of it in any state."""
     heard = change.input
+    if heard is MemberAction.ASK_REJOIN:
+        return change.after.rejoins
     if not isinstance(heard, HeardResponse) or not isinstance(heard.response, HeartbeatResponse | CommitResponse):
         return True
     stable = or_(isinstance(heard.response, CommitResponse), change.before.state == MemberState.STABLE)
     return implies(and_(stable, heard.response.error == Error.REBALANCE_IN_PROGRESS), change.after.rejoins)
 
 
-@statement("T50", "A member that is told its assignment in time owns what it names, and nothing else.")
+@statement(
+    "T50",
+    "A member that is told its assignment in time owns what it names, and nothing else; it joins again if it had more.",
+)
 def members_take_assignments(change: MemberChange) -> Truth:
-    """It consumes what was given to it."""
+    """It consumes what was given to it. What it gives up may be given to others in the next generation alone."""
     heard, after = change.input, change.after
     if not isinstance(heard, HeardResponse) or not isinstance(heard.response, SyncResponse):
         return True
     given = heard.response.assignment
-    owns = (implies(mine, holds(given, part)) for part, mine in enumerate(after.owned))
-    all_of_it = (implies(holds(given, part), mine) for part, mine in enumerate(after.owned))
+    owns = (mine == holds(given, part) for part, mine in enumerate(after.owned))
+    gives_up = any_(and_(had, not_(holds(given, part))) for part, had in enumerate(change.before.owned))
     told = and_(is_in_time(change.before, heard), heard.response.error == Error.NONE)
-    return implies(told, and_(after.state == MemberState.STABLE, *owns, *all_of_it))
+    return implies(told, and_(after.state == MemberState.STABLE, *owns, after.rejoins == gives_up))
 
 
 @statement(
-    "T51", "A member that has to join sends JoinGroup unless a request waits, and one that has joined heartbeats."
+    "T51",
+    "A member sends JoinGroup if it has to join and no request waits, heartbeats if it has joined, and else neither.",
 )
 def members_act(change: MemberChange) -> Truth:
     """A member that falls silent is expelled."""
     before, sent = change.before, change.sent
     if change.input is MemberAction.JOIN:
-        due = and_(before.rejoins, before.waiting == 0)
-        joins = (
-            and_(one.when, one.request.member == before.id) for one in sent if isinstance(one.request, JoinRequest)
-        )
-        return implies(due, any_(joins))
+        joins = any_(one.when for one in sent if isinstance(one.request, JoinRequest))
+        return joins == and_(before.rejoins, before.waiting == 0)
     if change.input is MemberAction.HEARTBEAT:
-        due = or_(before.state == MemberState.COMPLETING_REBALANCE, before.state == MemberState.STABLE)
-        beats = (
-            and_(one.when, one.request.member == before.id, one.request.generation == before.generation)
+        beats = any_(
+            and_(
+                one.when,
+                one.request.member == before.id,
+                one.request.instance == before.settings.instance,
+                one.request.generation == before.generation,
+            )
             for one in sent
             if isinstance(one.request, HeartbeatRequest)
         )
-        return implies(due, any_(beats))
+        return beats == or_(before.state == MemberState.COMPLETING_REBALANCE, before.state == MemberState.STABLE)
     return True
+
+
+@statement(
+    "T59",
+    "A member that joins says who it is and how it is set; it keeps and claims what it owns if it is cooperative and in"
+    " a generation, else nothing.",
+)
+def members_join_as_they_are(change: MemberChange) -> Truth:
+    """An eager member gives everything up before it joins, so that another may have it (KIP-429)."""
+    before, after, settings = change.before, change.after, change.before.settings
+    keeps = and_(settings.cooperative, before.generation != NO_GENERATION)
+
+    def is_own(request: JoinRequest) -> Truth:
+        names = (one.name == name for one, name in zip(request.protocols, settings.names, strict=True))
+        claims = (
+            holds(one.metadata, part) == and_(keeps, mine)
+            for one in request.protocols
+            for part, mine in enumerate(before.owned)
+        )
+        kept = (still == and_(keeps, mine) for still, mine in zip(after.owned, before.owned, strict=True))
+        return and_(
+            request.member == before.id,
+            request.instance == settings.instance,
+            request.protocol_type == settings.protocol_type,
+            request.session_timeout == settings.session_timeout,
+            request.rebalance_timeout == settings.rebalance_timeout,
+            request.requires_id == settings.requires_id,
+            request.can_skip == settings.can_skip,
+            request.handle == after.waiting,
+            after.state == MemberState.PREPARING_REBALANCE,
+            *(*names, *claims, *kept),
+        )
+
+    joins = [(one.when, one.request) for one in change.sent if isinstance(one.request, JoinRequest)]
+    return all_(implies(when, is_own(request)) for when, request in joins)
+
+
+@statement(
+    "T60",
+    "A leader gives each partition to whom it planned, but one that another member claims to nobody; others give none.",
+)
+def leaders_give_what_they_planned(change: MemberChange) -> Truth:
+    """What another member claims it has yet to give up (KIP-429)."""
+    heard = change.input
+    if not isinstance(heard, HeardResponse) or not isinstance(heard.response, JoinResponse):
+        return True
+    response, plan = heard.response, heard.plan
+    leads = and_(response.leader == response.member, not_(response.skip_assignment))
+    claimed = [
+        any_(and_(holds(other.metadata, part), not_(other.id == owner)) for other in response.members)
+        for part, owner in enumerate(plan)
+    ]
+
+    def is_planned(request: SyncRequest, view: MemberView, part: int) -> Truth:
+        gives = any_(and_(to == view.id, holds(given, part)) for to, given in request.assignments)
+        is_due = and_(leads, not_(absent(view.id)), plan[part] == view.id, not_(claimed[part]))
+        return gives == is_due
+
+    requests = [(one.when, one.request) for one in change.sent if isinstance(one.request, SyncRequest)]
+    return all_(
+        implies(when, is_planned(request, view, part))
+        for when, request in requests
+        for view in response.members
+        for part in range(len(plan))
+    )
 
 
 MEMBER_THEOREMS = (
@@ -223,5 +325,7 @@ MEMBER_THEOREMS = (
     members_heed_rebalances,
     members_take_assignments,
     members_act,
+    members_join_as_they_are,
+    leaders_give_what_they_planned,
 )
 """The theorems about single steps of members, whatever they hear."""

@@ -295,7 +295,7 @@ def without_free_slots(step: Step) -> Step:
 
 # --- Each theorem about a single step, from T19 on, is refuted of a core that breaks it.
 
-LARGER = {"T38": ProofSize(slots=3, partitions=1, protocols=2)}
+LARGER = {"T38": ProofSize(slots=3, partitions=1, protocols=2), "T60": ProofSize(slots=2, partitions=1)}
 """What takes more than one member."""
 STEP_BREAKS: dict[str, tuple[Callable[..., Any], str, str, str]] = {
     "T19": (sync.sync_completing, "sync=request.handle, ", "", "sync"),
@@ -351,6 +351,8 @@ STEP_BREAKS: dict[str, tuple[Callable[..., Any], str, str, str]] = {
         "member-sync-response",
     ),
     "T51": (member.join, "not member.rejoins", "True", "member-join"),
+    "T59": (member.join, "keeps and mine", "mine", "member-join"),
+    "T60": (member.gets_partition, " and not claimed[partition]", "", "member-join-response"),
     "T52": (membership.commit, "group.phase == Phase.COMPLETING", "True", "commit"),
     "T53": (timers.expire_member, "clear_slot(group, index)", "group", "expire-member-0"),
     "T54": (timers.expire_join, "group.initial and has_remaining", "True and has_remaining", "expire-join"),
