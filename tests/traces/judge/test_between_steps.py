@@ -345,6 +345,41 @@ def test_a_judge_that_repeats_a_heartbeat_whatever_else_it_says_is_found() -> No
         assert not heartbeats_of_two_instances().verdict().violations
 
 
+# --- Nothing is repeated once a timer may be due.
+
+
+def two_members_heard_of(silent_until: int) -> OneMemberTrace:
+    """Two members, A with a session three times as long; their Heartbeats are repeated, and B's is next at this
+    time."""
+    tape = OneMemberTrace(Order.TOTAL)
+    one = {"error_code": 0, "protocol_name": "p", "leader": "a"}
+    view = [{"member_id": name, "metadata": b"m"} for name in SENDERS]
+    alone = {**one, "generation_id": 1, "member_id": "a", "members": view[:1]}
+    tape.exchange(10, "JoinGroup", join_body("", 3 * SESSION), alone, 2)
+    tape.sync(20, 1, sync_response(b"plan"))
+    joins = tape.send_request(30, "JoinGroup", join_body(""), 2)
+    again = tape.send_request(40, "JoinGroup", join_body("a", 3 * SESSION), 2)
+    tape.send_response(41, again, {**one, "generation_id": 2, "member_id": "a", "members": view})
+    tape.send_response(41, joins, {**one, "generation_id": 2, "member_id": "b", "members": []})
+    tape.sync(50, 2, sync_response(b"plan"))
+    follows = {"generation_id": 2, "member_id": "b", "assignments": []}
+    tape.exchange(60, "SyncGroup", follows, sync_response(b""), 1)
+    for time, member in enumerate("bbbaaaaaa", 70):
+        tape.heartbeat(time, 0, generation=2, member=member)
+    tape.heartbeat(silent_until, 0, generation=2, member="b")
+    return tape
+
+
+def test_a_member_whose_session_is_over_repeats_nothing() -> None:
+    assert not two_members_heard_of(SESSION // 2).verdict().violations
+    assert [one.requirements for one in two_members_heard_of(2 * SESSION).verdict().violations] == [("HB-03",)]
+
+
+def test_a_judge_that_waits_for_the_last_timer_is_found() -> None:
+    with mutant(calm_group.earliest_deadline, "min(map", "max(map"):
+        assert not two_members_heard_of(2 * SESSION).verdict().violations
+
+
 # --- An id that no response to its member has shown is the one that another response shows first.
 
 
