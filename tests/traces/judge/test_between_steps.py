@@ -26,6 +26,7 @@ from fencepost.model.classic.core.state import (
 )
 from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.messages import Heartbeat, JoinGroup, LeaveGroup, Request, SyncGroup
+from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from fencepost.model.groups.protocol import Cluster
 from fencepost.model.settings import Settings
@@ -343,6 +344,32 @@ def test_a_heartbeat_that_names_an_instance_is_no_repetition() -> None:
 def test_a_judge_that_repeats_a_heartbeat_whatever_else_it_says_is_found() -> None:
     with mutant(calm_group.learn_step, "None if isinstance(asked, OffsetCommit) else operation.body", "None"):
         assert not heartbeats_of_two_instances().verdict().violations
+
+
+# --- What a response decides about the target is kept, on the fast path too.
+
+
+def commits_of_version_0(*errors: int) -> TraceVerdict:
+    """Commits of version 0 into an active group, with these errors: a target keeps that version or it does not."""
+    tape = OneMemberTrace(Order.TOTAL).form_stable_group()
+    row = {"partition_index": 0, "committed_offset": 1, "committed_metadata": ""}
+    for number, error in enumerate(errors):
+        refused = {"topics": [{"name": "t", "partitions": [{"partition_index": 0, "error_code": error}]}]}
+        body = {"topics": [{"name": "t", "partitions": [row]}]}
+        tape.exchange(30 + 10 * number, "OffsetCommit", body, refused, 0)
+    return tape.verdict()
+
+
+def test_a_target_keeps_version_0_or_does_not() -> None:
+    unknown, unsupported = Error.UNKNOWN_MEMBER_ID, Error.UNSUPPORTED_VERSION
+    assert not commits_of_version_0(unknown, unknown).violations
+    assert not commits_of_version_0(unsupported, unsupported).violations
+    assert commits_of_version_0(unknown, unsupported).violations
+
+
+def test_a_judge_that_decides_nothing_on_its_fast_path_is_found() -> None:
+    with mutant(calm_group.take_fast_path, "probe.open_questions or ", ""):
+        assert not commits_of_version_0(Error.UNKNOWN_MEMBER_ID, Error.UNSUPPORTED_VERSION).violations
 
 
 # --- Nothing is repeated once a timer may be due.
