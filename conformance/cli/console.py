@@ -94,6 +94,11 @@ class Console:
         """Write `line` to standard error, after the name of the program."""
         self.complain(f"fencepost: {line}")
 
+    def note(self, line: str) -> None:
+        """Log `line`, which tells what was done; with -q nothing."""
+        if not self.is_quiet:
+            self.log(line)
+
     def complain(self, line: str) -> None:
         """Write `line` to standard error, whatever is in it, as one line."""
         self.print_error(f"{printable_line(line)}\n")

@@ -10,6 +10,7 @@ from fencepost.conformance.cli.console import Console, handle_signals, run_inter
 from fencepost.conformance.cli.options import (
     EVERYTHING,
     FORCE,
+    LOUDNESS,
     Command,
     Option,
     address,
@@ -49,7 +50,7 @@ def run_record(options: argparse.Namespace, console: Console) -> int:
     result = asyncio.run(_record_until_signal(job, console))
     files = f"{result.files[0]}" + (f" and {len(result.files) - 1} more" if len(result.files) > 1 else "")
     undecoded = f", {result.undecoded} messages not decoded" if result.undecoded else ""
-    console.log(f"{result.events} events in {files}{undecoded}")
+    console.note(f"{result.events} events in {files}{undecoded}")
     return ExitCode.COULD_NOT_RUN if result.write_error else ExitCode.CONFORMANT
 
 
@@ -111,7 +112,7 @@ def run_import(options: argparse.Namespace, console: Console) -> int:
         partial.replace(options.output)
     finally:
         partial.unlink(missing_ok=True)
-    console.log(found)
+    console.note(found)
     return ExitCode.CONFORMANT
 
 
@@ -224,8 +225,8 @@ _OUTPUT = Option("-o --output", "TRACE", "the trace to write", Path, required=Tr
 
 
 _FILE = Option("files", "FILE", read=Path, nargs="+")
-_OFFSETS = (replace(_FILE, help="a segment, a folder of segments, or a dump"), _OUTPUT, FORCE)
-_LOG = (replace(_FILE, help="a log; several are sorted by time"), _OUTPUT, FORCE)
+_OFFSETS = (replace(_FILE, help="a segment, a folder of segments, or a dump"), _OUTPUT, FORCE, LOUDNESS)
+_LOG = (replace(_FILE, help="a log; several are sorted by time"), _OUTPUT, FORCE, LOUDNESS)
 _CAPTURE = (
     replace(_FILE, help="a capture; several are merged"),
     Option("--port", "P", "a broker's port (default: 9092)", port, repeats=True),
@@ -233,18 +234,21 @@ _CAPTURE = (
     _PROFILE,
     _OUTPUT,
     FORCE,
+    LOUDNESS,
 )
 _REQUEST_LOG = (
     replace(_FILE, help="a request log; parts, and those of all brokers, are merged"),
     _PROFILE,
     _OUTPUT,
     FORCE,
+    LOUDNESS,
 )
 _RECORDINGS = (
     replace(_FILE, help="a recording, or a part of one"),
     Option("--skew", "MS", "how much the recorders' clocks differ at most", whole, 10),
     _OUTPUT,
     FORCE,
+    LOUDNESS,
 )
 COMMANDS = {
     "record": Command(
@@ -272,6 +276,7 @@ COMMANDS = {
             Option("--seconds", "S", "stop after S seconds (default: at Ctrl-C)", seconds),
             Option("--profile", "F", "settings, security and grace, in TOML", Path),
             EVERYTHING,
+            LOUDNESS,
         ),
     ),
     "import": Command(

@@ -264,9 +264,11 @@ def reproduce_entry(options: argparse.Namespace, console: Console) -> int:
 # --- the commands
 
 _REGISTRY = Option("path", "PATH", "a registry, or a folder in it", Path)
-_CHECK = Command(check_registry, (_REGISTRY,), epilog="The exit code is 1 if something is wrong with an entry.")
+_CHECK = Command(
+    check_registry, (_REGISTRY, LOUDNESS), epilog="The exit code is 1 if something is wrong with an entry."
+)
 _BUILD = Command(
-    build_registry, (Option("-o --output", "DIR", "the folder of the site", Path, required=True), _REGISTRY)
+    build_registry, (Option("-o --output", "DIR", "the folder of the site", Path, required=True), _REGISTRY, LOUDNESS)
 )
 _REPRODUCE = Command(
     reproduce_entry,
@@ -310,6 +312,7 @@ COMMANDS = {
             Option("--tier", help="the requirements to count", choices=TIERS),
             Option("--max-age", "D", "an older report is outdated: 90d (default: none)", days),
             Option("--link", "URL", "address of the report (default: its file name)"),
+            LOUDNESS,
         ),
         epilog="A badge is green only for a finished run of the whole catalogue of this release without violations, "
         "open questions and declared deviations. With --check the exit code is 1 if a file differs. A report that is "

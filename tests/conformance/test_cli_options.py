@@ -137,10 +137,12 @@ def test_quiet_says_the_outcome_alone(capsys: Capture) -> None:
 
 PROGRESSING = (
     *(["test"], ["test-client"], ["test-assignor"], ["compare"], ["swarm"], ["report"], ["replay"], ["judge"]),
-    *(["zoo"], ["strangers"], ["prove"], ["explore"], ["registry", "reproduce"]),
+    *(["zoo"], ["strangers"], ["prove"], ["explore"], ["record"], ["badge"]),
+    *(["registry", each] for each in ("check", "build", "reproduce")),
+    *(["import", each] for each in ("log", "offsets", "capture", "request-log", "recordings")),
     *(["pipeline", each] for each in ("ingest", "judge", "watch", "campaign")),
 )
-"""The commands that show progress."""
+"""The commands that show progress, or say what they have done."""
 
 
 @pytest.mark.parametrize("words", PROGRESSING, ids=" ".join)
@@ -165,6 +167,7 @@ def test_quiet_and_verbose_mean_the_same_everywhere(capsys: Capture, monkeypatch
     with console.progress() as progress:
         progress(Progress(1, 1, 1.0))
     console.status_line().show("a step")
+    console.note("what was done")
     console.print_line("first")
     console.print_line("next\nlast")
     console.print_last()
