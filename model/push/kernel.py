@@ -1,6 +1,6 @@
 """The kernel of the repaired push coordinator: who may fetch, who is told to stop or to start."""
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, TypeAlias
 
 from fencepost.model.logic import Token, Truth, and_, not_, or_
@@ -16,46 +16,47 @@ Registrations: TypeAlias = Relation
 """A set of registrations."""
 Plan: TypeAlias = Relation
 """(r, p): registration r is to fetch partition p."""
+NOBODY = FiniteRelation()
 
 
 @dataclass(frozen=True, slots=True)
 class PushKernel:
     """A state of the kernel; at first nobody has registered."""
 
-    known: Registrations = field(default_factory=FiniteRelation)
+    known: Registrations = NOBODY
     """Registered at some time."""
-    attached: Registrations = field(default_factory=FiniteRelation)
+    attached: Registrations = NOBODY
     """With a channel that it has not given up."""
-    fresh: Registrations = field(default_factory=FiniteRelation)
+    fresh: Registrations = NOBODY
     """Registered with the present coordinator, and attached."""
-    member: Registrations = field(default_factory=FiniteRelation)
+    member: Registrations = NOBODY
     """Of the group at the present coordinator."""
-    snapshot: Registrations = field(default_factory=FiniteRelation)
+    snapshot: Registrations = NOBODY
     """The members of the attempt under way."""
-    stopped: Registrations = field(default_factory=FiniteRelation)
+    stopped: Registrations = NOBODY
     """Whose response to the Stop under way was counted."""
-    started: Registrations = field(default_factory=FiniteRelation)
+    started: Registrations = NOBODY
     """Whose response to the Start under way was counted."""
-    fetching: Registrations = field(default_factory=FiniteRelation)
+    fetching: Registrations = NOBODY
     """Running the fetchers of the last Start it was sent."""
-    start_sent: Registrations = field(default_factory=FiniteRelation)
+    start_sent: Registrations = NOBODY
     """With a Start in its channel."""
-    stop_sent: Registrations = field(default_factory=FiniteRelation)
-    stale_stop: Registrations = field(default_factory=FiniteRelation)
-    stop_response: Registrations = field(default_factory=FiniteRelation)
-    stale_response: Registrations = field(default_factory=FiniteRelation)
-    start_response: Registrations = field(default_factory=FiniteRelation)
+    stop_sent: Registrations = NOBODY
+    stale_stop: Registrations = NOBODY
+    stop_response: Registrations = NOBODY
+    stale_response: Registrations = NOBODY
+    start_response: Registrations = NOBODY
     """Of the attempt whose Starts were sent last."""
-    last_plan: Plan = field(default_factory=FiniteRelation)
+    last_plan: Plan = NOBODY
     """Of that attempt."""
-    plan: Plan = field(default_factory=FiniteRelation)
+    plan: Plan = NOBODY
     """Of the attempt under way."""
     is_stopping: Truth = False
     is_starting: Truth = False
 
 
 PLANS = ("last_plan", "plan")
-SETS = tuple(one.name for one in fields(PushKernel) if one.default_factory is FiniteRelation and one.name not in PLANS)
+SETS = tuple(one.name for one in fields(PushKernel) if one.default is NOBODY and one.name not in PLANS)
 """The fields that are plans, and those that are sets."""
 Events: TypeAlias = tuple[KernelEvent[PushKernel], ...]
 
