@@ -9,6 +9,7 @@ from fencepost.conformance.analysis.comparison import PlayedTarget, TargetCompar
 from fencepost.conformance.events import RunEvent, ScenarioFinished, ScheduleFinished
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import load_profile
+from fencepost.conformance.results import EndKind
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.run.registry import is_bundled
 from fencepost.conformance.run.remote import RemoteRun
@@ -21,7 +22,8 @@ Consumer = Callable[[RunEvent], None]
 
 
 async def compare_targets(one: Plan, other: Plan, *consumers: Consumer) -> TargetComparison:
-    """Test two targets by the same schedules, and compare what they do. Raises as `runner.run`.
+    """Test two targets by the same schedules, and compare what they do. Raises as `runner.run`, and `KeyboardInterrupt`
+    if the first run was interrupted: one target alone compares with nothing.
 
     Random schedules depend on what a target allows: those that are drawn for the first are played on the second, too. A
     target on virtual time comes second, for what is drawn for it may last for days.
@@ -30,6 +32,8 @@ async def compare_targets(one: Plan, other: Plan, *consumers: Consumer) -> Targe
     plans = (other, one) if swapped else (one, other)
     runs = [make_run(plan, load_profile(plan.profile)) for plan in plans]
     first = await record(runs[0], *consumers)
+    if first.report.ended is not None and first.report.ended.kind is EndKind.INTERRUPTED:
+        raise KeyboardInterrupt("interrupted before both targets were tested")
     runs[1].scope = runs[0].scope
     second = await record(runs[1], *consumers)
     return compare_played(second, first) if swapped else compare_played(first, second)

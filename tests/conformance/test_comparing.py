@@ -1,7 +1,9 @@
 """Two targets are tested by the same schedules, and only what differs is told, each difference with its kind."""
 
 import json
+import os
 import shlex
+import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +13,9 @@ import pytest
 
 from fencepost.conformance.analysis.comparison import DifferenceKind, PlayedTarget, TargetComparison, compare_played
 from fencepost.conformance.cli import main
+from fencepost.conformance.cli.console import run_interruptible
+from fencepost.conformance.events import RunEvent, RunStarted
+from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.reports.comparison import comparison_to_json, render_comparison
 from fencepost.conformance.results import (
     WENT_DOWN,
@@ -21,6 +26,7 @@ from fencepost.conformance.results import (
     TargetFacts,
     Verdict,
 )
+from fencepost.conformance.run.comparing import compare_targets
 from fencepost.traces.events import Event, Kind
 
 ROOT = Path(__file__).parents[2]
@@ -39,6 +45,20 @@ def played(
 def differences(one: PlayedTarget, other: PlayedTarget) -> list[tuple[DifferenceKind, str, str, str]]:
     found = compare_played(one, other).differences
     return [(each.kind, each.subject, each.one, each.other) for each in found]
+
+
+def test_ctrl_c_ends_it_before_the_second_target() -> None:
+    started = list[RunStarted]()
+
+    def interrupt(event: RunEvent) -> None:
+        if isinstance(event, RunStarted):
+            started.append(event)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    plan = Plan(BUNDLED, patterns=("HB-05",))
+    with pytest.raises(KeyboardInterrupt, match="before both targets were tested"):
+        run_interruptible(compare_targets(plan, plan, interrupt))
+    assert len(started) == 1
 
 
 def test_what_is_the_same_is_not_told() -> None:
