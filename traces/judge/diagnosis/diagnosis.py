@@ -1,7 +1,7 @@
 """The diagnosis of a trace that the model cannot explain: the path with the fewest wrong responses."""
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, count
 from typing import Any
@@ -188,20 +188,24 @@ class Diagnoser:
             return True
         return self.stepper.is_parked(configuration.world, handle)
 
+    def start_configurations(self, part: GroupOperation, *, arrived: bool) -> Sequence[Configuration]:
+        """Where to look from. In a trace seen at the coordinator the request may just have `arrived`; or it was handled
+        as the last one, maybe in a way that what is wrong in its response has ruled out."""
+        search = self.search
+        if arrived:
+            return search.on_request(part)
+        latest, before = search.latest_arrival
+        if latest != part.operation.handle or not is_accepted(part.operation.response or {}):
+            return search.configurations
+        return list(dict.fromkeys((*search.configurations, *search.handle_at_arrival(before, part))))
+
     def fewest_mismatches(self, part: GroupOperation, time: int) -> Diagnosis | None:
         """Search best-first for a configuration that has the response, wrong responses let pass. One that gives another
         response costs as much as is wrong in this one. A success in the place of a refusal that nobody has seen the
         reason of is none."""
         order, handle = count(), part.operation.handle
-        starts = self.search.configurations
-        # In a trace seen at the coordinator the request may just have been handled.
         arrived = handle in self.search.open_operations and not self.is_handled(part)
-        if arrived:
-            starts = self.search.on_request(part)
-        elif handle == self.search.latest_arrival[0] and is_accepted(part.operation.response or {}):
-            # Or handled in a way that what is wrong in the response has ruled out.
-            starts = list(dict.fromkeys((*starts, *self.search.handle_at_arrival(self.search.latest_arrival[1], part))))
-        queue = [(self.cost_of(one), next(order), one) for one in starts]
+        queue = [(self.cost_of(one), next(order), one) for one in self.start_configurations(part, arrived=arrived)]
         heapq.heapify(queue)
         known = {one for _, _, one in queue}
         nearest: tuple[tuple[int, int], Diagnosis] | None = None
