@@ -82,6 +82,11 @@ class ScenarioContext(MembershipRequests, OffsetRequests, AdminRequests):
         instance_id = f"{instance}-{self.group_id}" if instance else None
         return Member(label, offered, session_timeout, rebalance_timeout, instance_id, protocol_type)
 
+    def patient_member(self, label: str) -> Member:
+        """A new member whose rebalance timeout outlasts a dozen slow responses: for scenarios that ask in every version
+        before it syncs."""
+        return self.member(label, rebalance_timeout=3 * self.rebalance_timeout)
+
     def expiring_member(
         self, label: str, *, rebalance_timeout: int | None = None, instance: str | None = None
     ) -> Member:

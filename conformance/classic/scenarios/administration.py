@@ -48,7 +48,7 @@ DESCRIBED_IN_STABLE = ("protocol_type", "protocol", "members", "metadata", "clie
 @administration.add("ADMIN-02", "ADMIN-04", "ADMIN-03", "ADMIN-05", smoke=True)
 async def describe_a_round(group: ScenarioContext) -> None:
     """A group is described in each state, from its first assignment through a rebalance to its end."""
-    a, b = await group.form_generation(group.member("A"), group.member("B"))
+    a, b = await group.form_generation(group.patient_member("A"), group.patient_member("B"))
     await check_description(group, "ADMIN-04", "members", "metadata", "protocol")
     await group.sync_all(a, b)
 

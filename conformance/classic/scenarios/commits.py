@@ -63,7 +63,7 @@ async def commit_in_preparing(group: ScenarioContext) -> None:
 @commits.add("COMMIT-03")
 async def commit_in_completing(group: ScenarioContext) -> None:
     """A commit before the assignment is known is refused, and nothing is stored."""
-    (a,) = await group.form_generation(group.member("A"))
+    (a,) = await group.form_generation(group.patient_member("A"))
     await group.check_versions("COMMIT-03", group.commit(a, {0: 7}))
     await group.check("COMMIT-03", group.fetch(), fields="offset")
 
@@ -71,7 +71,7 @@ async def commit_in_completing(group: ScenarioContext) -> None:
 @commits.add("COMMIT-04")
 async def commit_in_another_generation(group: ScenarioContext) -> None:
     """Older and newer generations are refused in CompletingRebalance, Stable and PreparingRebalance."""
-    a, b = await group.form_generation(group.member("A"), group.member("B"))
+    a, b = await group.form_generation(group.patient_member("A"), group.patient_member("B"))
     await check_other_generations(group, b)
     await group.sync_all(a, b)
 
@@ -109,7 +109,7 @@ async def commit_of_a_stranger(group: ScenarioContext) -> None:
 @commits.add("COMMIT-06")
 async def commit_of_a_stranger_in_completing(group: ScenarioContext) -> None:
     """In CompletingRebalance, an unknown member id or a wrong generation is refused before the state counts."""
-    (a,) = await group.form_generation(group.member("A"))
+    (a,) = await group.form_generation(group.patient_member("A"))
 
     unknown = group.commit(a, {0: 7}, member_id="nobody")
     late = group.commit(a, {0: 7}, generation_id_or_member_epoch=a.generation - 1)

@@ -61,7 +61,7 @@ async def heartbeat_in_preparing(group: ScenarioContext) -> None:
 @generations.add("HB-07", smoke=True)
 async def heartbeat_in_completing(group: ScenarioContext) -> None:
     """In CompletingRebalance, the Heartbeats of leader and follower succeed."""
-    for member in await group.form_generation(group.member("A"), group.member("B")):
+    for member in await group.form_generation(group.patient_member("A"), group.patient_member("B")):
         await group.check_versions("HB-07", group.heartbeat(member))
 
 

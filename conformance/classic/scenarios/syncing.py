@@ -35,7 +35,7 @@ async def sync_of_a_stranger(group: ScenarioContext) -> None:
 @syncing.add("SYNC-04")
 async def sync_with_another_generation(group: ScenarioContext) -> None:
     """One generation below and one above are refused, in CompletingRebalance and in Stable."""
-    (a,) = await group.form_generation(group.member("A"))
+    (a,) = await group.form_generation(group.patient_member("A"))
     for settled in (False, True):
         if settled:
             await group.sync_all(a)
@@ -47,7 +47,7 @@ async def sync_with_another_generation(group: ScenarioContext) -> None:
 async def sync_with_another_protocol(group: ScenarioContext) -> None:
     """A wrong protocol name or type is refused, and the response carries neither."""
     version = group.highest_version("SyncGroup", 5)
-    (a,) = await group.form_generation(group.member("A"))
+    (a,) = await group.form_generation(group.patient_member("A"))
     for call in (
         group.sync(a, version=version, protocol_name="other"),
         group.sync(a, version=version, protocol_type="other"),
@@ -64,7 +64,7 @@ async def sync_without_a_protocol(group: ScenarioContext) -> None:
         group.sync(group.member("B"), version=version, **(UNKNOWN_MEMBER_FIELDS | {"protocol_name": None})),
         since=5,
     )
-    (a,) = await group.form_generation(group.member("A"))
+    (a,) = await group.form_generation(group.patient_member("A"))
     for call in (
         group.sync(a, version=version, protocol_name=None),
         group.sync(a, version=version, protocol_type=None),
@@ -84,7 +84,7 @@ async def old_sync_needs_no_protocol(group: ScenarioContext) -> None:
 async def generation_before_protocol(group: ScenarioContext) -> None:
     """The generation is checked before the protocol."""
     version = group.highest_version("SyncGroup", 5)
-    (a,) = await group.form_generation(group.member("A"))
+    (a,) = await group.form_generation(group.patient_member("A"))
     await group.check_versions(
         "SYNC-08", group.sync(a, version=version, generation_id=a.generation + 1, protocol_name="other"), since=5
     )

@@ -256,7 +256,8 @@ FAILOVER-14 MUST: Empty group comes back; needs restart
 FAILOVER-15 MUST: Deleted group stays deleted; needs restart
   A deleted group stays deleted. [Apache Kafka source]
 FAILOVER-16 MUST: Instance ids survive; needs restart
-  The member of each instance id is still known after a failover. [GroupMetadataManagerTest] presumes FAILOVER-02
+  The member of each instance id is still known after a failover. [GroupMetadataManagerTest]
+  presumes FAILOVER-02, STATIC-08
 FAILOVER-17 MUST: Group above the limit; needs restart, resize
   A group loaded above the maximum size rebalances until at most the limit remains.
   [KIP-389, GroupMetadataManagerTest] presumes FAILOVER-02, JOIN-44

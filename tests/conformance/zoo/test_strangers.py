@@ -30,6 +30,7 @@ from fencepost.conformance.classic.zoo.strangers_run import (
     forms_groups,
     make_run,
     names_beside,
+    play_stranger,
     shows_on,
 )
 from fencepost.conformance.run.bundled import BundledRun
@@ -144,13 +145,39 @@ def test_names_are_those_of_the_response_that_differs_first(few_scenarios: None)
     assert names_of((late,)) is None  # nothing in these scenarios shows it
 
 
-def test_a_list_that_lacks_topics_is_no_matter_of_the_rows_of_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    few = tuple(each for each in ALL if "FETCH-04" in each.requirements)
+@pytest.mark.parametrize(
+    ("fault", "scenarios_of", "named", "not_named"),
+    [
+        ("offsets.Offsets.all_topics: never: group is not None -> False", "FETCH-04", "FETCH-04", "FETCH-06"),
+        ("offsets.Offsets.handle_delete: always: error -> True", "ADMIN-29", "ADMIN-29", "ADMIN-23"),
+        (
+            "rebalance.Rebalancer.add_member: always: group.state is State.PREPARING and group.is_initial_rebalance"
+            " -> True",
+            "TIMER-19",
+            "TIMER-19",
+            "LEAVE-04",
+        ),
+    ],
+    ids=["topics that are missing", "rows with errors that are missing", "time of a timer"],
+)
+def test_a_fault_is_named_by_what_speaks_of_what_differs(
+    monkeypatch: pytest.MonkeyPatch, fault: str, scenarios_of: str, named: str, not_named: str
+) -> None:
+    few = tuple(each for each in ALL if scenarios_of in each.requirements)
     monkeypatch.setattr(strangers_names, "compared_scenarios", lambda: few)
     names_of.cache_clear()
-    names = names_of((fault_pools()["mutants"]["offsets.Offsets.all_topics: never: group is not None -> False"],))
+    names = names_of((fault_pools()["mutants"][fault],))
     names_of.cache_clear()
-    assert names is not None and "FETCH-04" in names.own and "FETCH-06" not in names.own
+    assert names is not None
+    assert named in names.own | names.consequences
+    assert not_named not in names.own | names.consequences
+
+
+def test_a_slow_stranger_is_asked_in_every_version_before_a_member_is_overdue() -> None:
+    differences = (("slow responses", 400), ("answers-late", ""))
+    asked = ("SYNC-04", "COMMIT-04", "ADMIN-02", "ADMIN-04")
+    outcome = play_stranger(Stranger(1, 0, differences, (), only=asked))
+    assert (outcome.failed, outcome.undecided, outcome.passed) == ((), {}, len(asked))
 
 
 def test_faults_may_have_other_names_beside_the_differences_of_a_stranger(few_scenarios: None) -> None:
