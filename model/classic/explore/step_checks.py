@@ -335,7 +335,8 @@ def joins(change: MemberChange) -> bool:
 
 def plans(change: MemberChange) -> bool:
     """A leader gives a partition to somebody."""
-    return isinstance(change.input, HeardResponse) and any(change.input.plan) and bool(change.sent)
+    requests = [one.request for one in change.sent if isinstance(one.request, SyncRequest)]
+    return any(given is not None and any(given) for request in requests for _, given in request.assignments)
 
 
 def commits(change: MemberChange) -> bool:
