@@ -109,12 +109,15 @@ class ScenarioContext(MembershipRequests, OffsetRequests, AdminRequests):
         if len(members) > self.settings.max_group_size:
             raise Unsupported(f"groups of {len(members)} members")
         calls = await asyncio.gather(*(self.join_or_rejoin(member) for member in members))
-        turn, patience = self.initial_delay + 500, max(call.timeout for call in calls)
+        patience = max(call.timeout for call in calls)
         rejoins, silence = MAX_REJOINS * len(members), 0
         while rejoins > 0 and silence < patience:
             waiting = [call.exchange.response for call in calls if not call.done]
-            if not waiting and not self.find_behind(members, calls):
+            behind = self.find_behind(members, calls)
+            if not waiting and not behind:
                 break
+            # Those that wait may wait for a member that has a response, which may not come too late.
+            turn = 500 if behind else self.initial_delay + 500
             if waiting:
                 await asyncio.wait(waiting, timeout=turn / 1000, return_when=asyncio.FIRST_COMPLETED)
             is_silent = not any(response.done() for response in waiting)

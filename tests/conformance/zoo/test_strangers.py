@@ -173,9 +173,15 @@ def test_a_fault_is_named_by_what_speaks_of_what_differs(
     assert not_named not in names.own | names.consequences
 
 
-def test_a_slow_stranger_is_asked_in_every_version_before_a_member_is_overdue() -> None:
-    differences = (("slow responses", 400), ("answers-late", ""))
-    asked = ("SYNC-04", "COMMIT-04", "ADMIN-02", "ADMIN-04")
+@pytest.mark.parametrize(
+    ("differences", "asked"),
+    [
+        ((("slow responses", 400), ("answers-late", "")), ("SYNC-04", "COMMIT-04", "ADMIN-02", "ADMIN-04")),
+        ((("initial delay", 0), ("no DescribeConfigs", "not told")), ("TIMER-09", "TIMER-13", "TIMER-26")),
+    ],
+    ids=["slow in every version", "no initial delay, and none told"],
+)
+def test_nobody_is_overdue_because_of_the_scenario(differences: Any, asked: tuple[str, ...]) -> None:
     outcome = play_stranger(Stranger(1, 0, differences, (), only=asked))
     assert (outcome.failed, outcome.undecided, outcome.passed) == ((), {}, len(asked))
 
