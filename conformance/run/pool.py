@@ -393,12 +393,14 @@ class ScenarioPool:
 
 
 async def play_together(playing: Iterable[Awaitable[object]]) -> None:
-    """Await all of them. The first error cancels the others, so that nothing is played on behind a run that ends."""
+    """Await all of them. The first error cancels the others, so that nothing is played on behind a run that ends. Each
+    is cancelled once: another time would break off how it ends."""
     tasks = [asyncio.ensure_future(each) for each in playing]
     try:
         await asyncio.gather(*tasks)
     finally:
         for task in tasks:
-            task.cancel()
+            if not (isinstance(task, asyncio.Task) and task.cancelling()):
+                task.cancel()
         if not all(task.done() for task in tasks):
             await asyncio.wait(tasks)

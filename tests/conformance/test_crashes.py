@@ -28,7 +28,7 @@ from fencepost.conformance.run.crashes import (
     failures_of,
 )
 from fencepost.conformance.run.play import LoopLagMonitor
-from fencepost.conformance.run.pool import RestartBarrier, ScenarioPool
+from fencepost.conformance.run.pool import RestartBarrier, ScenarioPool, play_together
 from fencepost.conformance.run.remote import RemoteRun
 from fencepost.conformance.run.run_state import RunState
 from fencepost.conformance.run.stream import RunLimits, TraceSaver
@@ -260,3 +260,22 @@ def test_a_target_that_dies_of_a_request_fails_for_that(
     assert Path(failure["trace"]).is_file()
     assert {"title": failure["title"], "requirements": [], "harm": "target down"} in document["causes"]
     assert "UNCLASSIFIED no request may bring a target down" in capsys.readouterr().out
+
+
+async def test_what_is_cancelled_ends_as_it_wants() -> None:
+    """The first that has ended wakes who waits for all: the others are not cancelled a second time."""
+    ended = list[str]()
+
+    async def play(name: str, takes: float) -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(takes)
+            ended.append(name)
+
+    playing = asyncio.create_task(play_together([play("quick", 0), play("slow", 1)]))
+    await asyncio.sleep(1)
+    playing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await playing
+    assert ended == ["quick", "slow"]
