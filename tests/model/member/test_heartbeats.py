@@ -57,6 +57,16 @@ def test_a_rebalance_is_joined_by_the_next_poll_and_heartbeats_go_on_until_then(
     assert driver.request(JoinGroup).core.member == "a"
 
 
+def test_a_member_that_joins_because_of_others_says_so() -> None:
+    driver = ClientDriver(BY_HAND)
+    driver.become_stable(P0)
+    driver.heartbeat(Error.REBALANCE_IN_PROGRESS)
+    driver.poll()
+    driver.returns()
+    driver.poll()
+    assert driver.last(JoinGroup).reason == "the group is already rebalancing"
+
+
 @reaches("client.heartbeat.already-joining")
 def test_a_rebalance_is_no_news_to_a_member_that_is_joining(driver: ClientDriver) -> None:
     driver.start_joining()

@@ -13,6 +13,7 @@ from fencepost.model.classic.member.client import (
 from fencepost.model.classic.member.member import MemberState
 from fencepost.model.classic.member.settings import ClientSettings, ResetPolicy
 from fencepost.model.classic.member.step import (
+    AskHeartbeat,
     AssignManually,
     Close,
     CoordinatorDisconnected,
@@ -99,6 +100,18 @@ def test_a_join_is_waited_for_longer_than_the_rebalance_timeout(driver: ClientDr
     driver.wait(1, cycle=1)
     assert driver.client.coordinator is None
     assert driver.client.member.state is MemberState.PREPARING_REBALANCE
+
+
+def test_requests_that_are_given_up_at_one_moment_are_one_lost_connection() -> None:
+    driver = ClientDriver(BY_HAND)
+    driver.become_stable(P0, P1)
+    driver.poll()
+    driver.give(AskHeartbeat())
+    driver.give(AskHeartbeat())
+    assert len({request.deadline for request in driver.client.unanswered}) == 1 < len(driver.client.unanswered)
+    driver.now += driver.client.settings.request_timeout
+    driver.give(TimePassed())
+    assert driver.count(FindCoordinator) == 2
 
 
 @reaches("client.request.timeout", "client.lookup.failed")
