@@ -42,4 +42,4 @@ def test_what_nothing_refutes_has_a_reason(tmp_path: Path, monkeypatch: pytest.M
     assert read_table(tmp_path / "table.json") == (7, judged)
     monkeypatch.setattr(fresh_breaks, "read_table", lambda: (7, judged))
     missed = {figure.what for figure in check_fresh_breaks(tmp_path) if not figure.kept}
-    assert missed == {"breaks that were judged", "refuted in %", "not refuted, and no reason"}
+    assert missed == {"breaks that were judged", "refuted in % of the breaks", "not refuted, and no reason"}
