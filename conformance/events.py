@@ -100,10 +100,10 @@ HEAVY_COST = 9
 class Progress:
     """How far a run has come: `done` of `total` schedules (or `unit`), after `seconds`.
 
-    `failures` counts the requirements found violated so far; `current` names what is being tested now. Of what is left,
-    `after_restart` schedules wait for a restart of the target. Of schedules that are played side by side the `waits`
-    that are left are told, in seconds; for others the pace is that since `pace_from`: seconds, and how many schedules
-    were done then. `heavy` schedules of those that are left are random ones, while the pace is that of scenarios.
+    `failures` counts the requirements found violated so far; `current` names what is being tested now. Of schedules
+    that are played side by side the `waits` that are left are told, in seconds; for others the pace is that since
+    `pace_from`: seconds, and how many schedules were done then. `heavy` schedules of those that are left are random
+    ones, while the pace is that of scenarios.
     """
 
     done: int
@@ -112,7 +112,6 @@ class Progress:
     failures: int = 0
     current: str = ""
     unit: str = "schedules"
-    after_restart: int = 0
     waits: float | None = None
     pace_from: tuple[float, int] = (0.0, 0)
     heavy: int = 0

@@ -89,7 +89,6 @@ class ClientRun:
             limits,
             subject=self.protocol.subject,
             find_origin=self.origin_of,
-            plays_at_once=True,
             scope=Scope.SELECTED if plan.patterns or plan.excluded else Scope.FULL,
         )
         state.start(self.describe_client(None))
@@ -300,7 +299,10 @@ def judge_client_files(paths: Sequence[Path], progress: Callable[[Progress], Non
                     failure = failure_in(run, result, subject, Origin(str(path), ""), replayed=False)
                     builder.add_failure(result.requirement, failure)
                 builder.add_watched_run(run)
-                builder.undecided += describe_excerpt(path.name, run.events[-1])
+                body = run.events[-1].body if run.events and run.events[-1].api == SAVED else {}
+                if gone := body.get("left_out"):
+                    told = f"an excerpt without {', '.join(gone)}: only {', '.join(body['requirements'])} is judged"
+                    builder.undecided.append(f"{path.name}: {told}")
                 names.add(run.header.implementation.get("name", run.header.source))
                 violated |= run.verdict.violated
                 events += len(run.events)
@@ -322,12 +324,6 @@ def judge_client_files(paths: Sequence[Path], progress: Callable[[Progress], Non
         ended=ended,
     )
     return replace(report, provenance=provenance)
-
-
-def describe_excerpt(name: str, last: Event) -> Iterator[str]:
-    """What is not judged in a trace of this name that ends with this event, where it is an excerpt of another one."""
-    if last.api == SAVED and (left_out := last.body.get("left_out")):
-        yield f"{name}: an excerpt without {', '.join(left_out)}: only {', '.join(last.body['requirements'])} is judged"
 
 
 def judge_client_trace(path: Path, protocol: ClientProtocol) -> ScenarioRun:

@@ -125,8 +125,6 @@ def progress_line(progress: Progress) -> str:
     remaining = progress.seconds_left()
     if remaining is not None and progress.done < progress.total:
         parts.append(f"about {format_duration(remaining)} left")
-    if progress.after_restart:
-        parts.append(f"{progress.after_restart} after a restart")
     line = ", ".join(parts)
     return f"{line}: {progress.current}" if progress.current else line
 

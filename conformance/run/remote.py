@@ -104,7 +104,7 @@ class RemoteRun:
             state = RunState(self.plan, selection, emit, deviations, limits, subject=subject, facts=facts)
             state.kafka_release = self.protocol.release_of(advertised)
             state.work.playing = pool.playing
-            state.plays_at_once = True
+            state.is_remote = True
             implementation = description.implementation
             state.provenance = record_run(self.plan, self.profile, implementation)
             name = name_target(self.plan.target or description.name, implementation, self.profile.about)

@@ -113,8 +113,8 @@ class RunState:
     """The seconds after which the present kind of work began, and how many schedules were done then."""
     waits: tuple[float, ...] = ()
     """How long the parts of the run that are left take, from the beginning of the present one."""
-    plays_at_once: bool = False
-    """Whether scenarios are played side by side, and those that need a restart after the others."""
+    is_remote: bool = False
+    """Whether all scenarios are played side by side, and those that need a restart after the others."""
     scope: Scope | None = None
     """How much of the catalogue the run sets out to exercise; None for what the plan says."""
     kafka_release: str = ""
@@ -221,7 +221,6 @@ class RunState:
         played = {run.scenario.name for run in self.runs}
         schedules = self.statistics.schedules if self.statistics is not None else 0
         rest = [each for each in self.selection.scenarios if each.name not in played]
-        waits = self.plays_at_once and not self.subject.is_watched
         self.emit(
             Progress(
                 done := len(played) + schedules,
@@ -229,8 +228,7 @@ class RunState:
                 seconds := self.limits.elapsed_seconds(),
                 len(self.violated),
                 name,
-                after_restart=sum("restart" in required_capabilities(each) for each in rest) if waits else 0,
-                waits=self.waits_left(rest, self.plan.schedules - schedules, seconds, done) if waits else None,
+                waits=self.waits_left(rest, self.plan.schedules - schedules, seconds, done) if self.is_remote else None,
                 pace_from=self.pace_from,
                 heavy=self.plan.schedules if rest else 0,
             )

@@ -202,7 +202,7 @@ def test_the_estimate_over_the_network(chosen: str, offered: frozenset[str], sch
     selection = select_scenarios(DEFAULT_PROTOCOL.scenarios, requirements, offered, smoke=chosen == "smoke")
     parts = waits_of(selection.scenarios, schedules)
     assert left / 2 < sum(parts) < left * 2
-    state = RunState(Plan("kafka://h:1"), selection, lambda event: None, {}, RunLimits(), plays_at_once=True)
+    state = RunState(Plan("kafka://h:1"), selection, lambda event: None, {}, RunLimits(), is_remote=True)
     assert state.waits_left(selection.scenarios, schedules, 0.0, 0) == sum(parts)
     late = state.waits_left(selection.scenarios[:-1], schedules, 2 * parts[0], 1)
     assert late == pytest.approx(parts[0] / 8 + sum(parts[1:]))

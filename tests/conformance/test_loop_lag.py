@@ -283,8 +283,8 @@ def test_nobody_waits_for_ever() -> None:
         (Progress(30, 80, 130.0, pace_from=(120.0, 20)), "30/80 schedules, 2 min 10 s, about 50.0 s left"),
         (Progress(20, 80, 130.0, pace_from=(120.0, 20)), "20/80 schedules, 2 min 10 s"),
         (
-            Progress(20, 80, 5.0, after_restart=24, waits=40.0, current="JOIN-29"),
-            "20/80 schedules, 5.0 s, about 40.0 s left, 24 after a restart: JOIN-29",
+            Progress(20, 80, 5.0, waits=40.0, current="JOIN-29"),
+            "20/80 schedules, 5.0 s, about 40.0 s left: JOIN-29",
         ),
         (Progress(80, 80, 90.0), "80/80 schedules, 1 min 30 s"),
         (Progress(81, 80, 90.0), "81/80 schedules, 1 min 30 s"),
@@ -341,5 +341,4 @@ def test_over_the_network_the_waits_are_told(tmp_path: Path, capsys: pytest.Capt
         profile.write_text(f"[target]\nstart = 'echo {address}'\nkill = 'true'\n")
         main(["test", address, "--only", "HB-0*", "FAILOVER-01", "--profile", str(profile)])
     lines = [line for line in capsys.readouterr().err.splitlines() if " schedules, " in line]
-    assert " after a restart" in lines[0] and "restart" not in lines[-1]
     assert all(" s left" in line for line in lines[:-1])

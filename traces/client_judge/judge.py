@@ -91,14 +91,11 @@ def judge_client(header: Header, events: Iterable[Event], label: str, follow: Fo
         if event.api == SAVED and event.body.get("left_out"):
             made_for = frozenset(event.body["requirements"])
     verdict = judge.finish()
-    return verdict if made_for is None else about(verdict, made_for)
-
-
-def about(verdict: TraceVerdict, requirements: frozenset[str]) -> TraceVerdict:
-    """The part of a verdict that is about these requirements."""
-    violations = (each for each in verdict.violations if requirements & set(each.requirements))
-    checks = (each for each in verdict.check_results if each.requirement in requirements)
-    return replace(verdict, violations=tuple(violations), check_results=tuple(checks))
+    if made_for is None:
+        return verdict
+    violations = tuple(each for each in verdict.violations if made_for & set(each.requirements))
+    checks = tuple(each for each in verdict.check_results if each.requirement in made_for)
+    return replace(verdict, violations=violations, check_results=checks)
 
 
 # --- The findings of a trace about the requirements of a client: violations, and results of checks.
