@@ -102,7 +102,9 @@ def ask_heartbeat(client: Client, context: ClientContext) -> ClientStep:
 def leave_group(client: Client, reason: str, rule: str) -> ClientStep:
     """The membership ends; LeaveGroup goes out if the member is dynamic and the coordinator is known (3.4)."""
     handle = next_handle(client)
-    step = core.leave(client.member, handle)
+    # The response to SyncGroup that a poll would have taken is dropped: nothing is waited for.
+    member = client.member if client.synced is None else core.disconnect(client.member).member
+    step = core.leave(member, handle)
     gone = evolve(client, member=step.member, is_prepared=False, is_committed=False, synced=None, last_handle=handle)
     rules = (rule, step.rule)
     sent = [one.request for one in step.sent_requests if one.when]

@@ -169,6 +169,16 @@ def test_a_static_member_that_is_not_polled_falls_silent(driver: ClientDriver) -
     assert (core.member, core.instance) == (None, "i")
 
 
+def test_a_member_that_left_before_a_poll_took_its_assignment_joins_again() -> None:
+    driver = ClientDriver(QUICK_STATIC)
+    driver.start_joining()
+    driver.succeed_join()
+    driver.succeed_sync(P0)
+    driver.wait(20_000)
+    driver.poll()
+    assert driver.count(JoinGroup) == 2
+
+
 def test_a_single_long_poll_is_no_absence() -> None:
     driver = ClientDriver(ClientSettings(max_poll_interval=5_000, auto_commit=False))
     driver.become_consumer(P0)
