@@ -43,8 +43,12 @@ def follow_application(view: ClientView, event: Event) -> None:
     if application.command is not None:
         note_overdue_poll(view, event)
     if event.kind is Kind.CALLBACK or (event.kind is Kind.INTERNAL and event.api in ("command", "result")):
+        begun, lasts = view.slow_callback or (0, 0)
         takes = event.body.get("takes_ms", 0)
-        view.slow_callback = (event.time, takes) if event.kind is Kind.CALLBACK and takes >= SLOW_MS else None
+        if event.kind is Kind.CALLBACK and takes >= SLOW_MS:
+            view.slow_callback = event.time, takes
+        elif not application.calls_anywhere or event.time >= begun + lasts:  # else it may run beside what comes next
+            view.slow_callback = None
     if event.kind is Kind.CALLBACK:
         take_callback(view, event)
     elif event.kind is Kind.POLL:

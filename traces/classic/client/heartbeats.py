@@ -144,9 +144,9 @@ class Heartbeats:
         elif SLOW_MS <= idle < view.earliest_timeout and view.is_at_rest:
             yield from self.judge_silence(view, event, silence, "A slow application stops the heartbeats")
 
-    @before("callback")
+    @before("callback", "JoinGroup request")
     def judge_slow_callback(self, view: ClientView, seen: Seen) -> Findings:
-        """Something happens in the application: a slow callback is over by then (HBT-12)."""
+        """Something happens in the application, or the client joins: a slow callback is over by then (HBT-12)."""
         if view.slow_callback is not None and view.knowledge.latest.is_stable:
             begun, takes = view.slow_callback
             if takes < view.earliest_timeout and seen.event.time - begun >= takes:
