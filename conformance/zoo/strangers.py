@@ -20,6 +20,8 @@ from fencepost.traces.events import Order
 FaultT = TypeVar("FaultT", bound=Fault[Any])
 Value: TypeAlias = int | str
 """How much of a difference there is, such as milliseconds, or in which form."""
+Differences: TypeAlias = tuple[tuple[str, Value], ...]
+"""The names of differences, each with its value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ class Stranger:
 
     seed: int
     number: int
-    differences: tuple[tuple[str, Value], ...]
+    differences: Differences
     faults: tuple[str, ...]
     schedules: int = 0
     only: tuple[str, ...] = ()
@@ -130,10 +132,10 @@ def find_fault(pools: Mapping[str, Mapping[str, FaultT]], id: str) -> FaultT:
     return next(pool[id] for pool in pools.values() if id in pool)
 
 
-def put_in_differences(known: Sequence[Difference], stranger: Stranger, patch: Patch) -> Disguise:
-    """Put the differences of a stranger into this process."""
+def put_in_differences(known: Sequence[Difference], drawn: Differences, patch: Patch) -> Disguise:
+    """Put differences of a stranger into this process."""
     disguise, by_name = Disguise(patch), {each.name: each for each in known}
-    for name, value in stranger.differences:
+    for name, value in drawn:
         by_name[name].put_in(value, disguise)
     return disguise
 
@@ -149,9 +151,10 @@ class StrangerOutcome:
 
     `ended` is empty, or says why the run did not end as it should. `failed` are the violated requirements, the one that
     the report names first in front; `undecided` are the others that it left open, each with the reason; `passed` counts
-    those that it found to hold; `closed` are those that the stranger does not offer. `names` are those of each fault
-    alone, and of all of them together. The stranger has no faults that show nowhere. One that `forms_no_group` cannot
-    even bring a single member into a stable group: nothing that needs one can be asked of it.
+    those that it found to hold; `remarked` are recommendations that its faults keep it from, as the run found; `closed`
+    are those that the stranger does not offer. `names` are those of each fault alone, and of all of them together. The
+    stranger has no faults that show nowhere. One that `forms_no_group` cannot even bring a single member into a stable
+    group: nothing that needs one can be asked of it.
     """
 
     stranger: Stranger
@@ -159,6 +162,7 @@ class StrangerOutcome:
     failed: tuple[str, ...] = ()
     undecided: Mapping[str, str] = field(default_factory=dict)
     passed: int = 0
+    remarked: frozenset[str] = frozenset()
     closed: frozenset[str] = frozenset()
     seconds: float = 0.0
     titles: Mapping[str, str] = field(default_factory=dict)
@@ -206,7 +210,11 @@ def hold_against(outcome: StrangerOutcome) -> Judged:
     for each in (*names.values(), *(outcome.names.get(name, FaultNames()) for name in (TOGETHER, HERE))):
         everything |= each
     failed = dict.fromkeys(outcome.failed)
-    found = tuple(id for id, each in names.items() if failed.keys() & (each.own | each.consequences))
+    found = tuple(
+        id
+        for id, each in names.items()
+        if failed.keys() & (each.own | each.consequences) or outcome.remarked & each.own
+    )
     hidden = tuple(id for id, each in names.items() if id not in found and each.own <= outcome.closed)
     missed = tuple(id for id in names if id not in (*found, *hidden))
     if names:  # there may be something that no requirement speaks of
@@ -228,8 +236,9 @@ def play_named(
     """The outcome of a run on a stranger with the names that its faults may have. Beside its differences they may have
     others; that is asked when a name seems to be wrong.
 
-    Faults that show nowhere are left out: those without names, and those that were missed and change nothing on this
-    very stranger, beside its other faults.
+    A recommendation that the stranger does not keep without its faults tells nothing of them. Faults that show nowhere
+    are left out: those without names, and those that were missed and change nothing on this very stranger, beside its
+    other faults.
     """
     names = {id: measured for id in stranger.faults if (measured := names_of((find(id),))) is not None}
     stranger = replace(stranger, faults=tuple(names))
@@ -237,6 +246,9 @@ def play_named(
     if len(faults) > 1:
         names[TOGETHER] = names_of(faults) or FaultNames()
     outcome = replace(play(stranger, faults), names=names)
+    if faults and outcome.remarked:
+        alone = play(replace(stranger, faults=(), only=tuple(sorted(outcome.remarked))), ())
+        outcome = replace(outcome, remarked=outcome.remarked - alone.remarked)
     if faults and stranger.differences and hold_against(outcome).outside:
         names[HERE] = names_beside(stranger, faults) or FaultNames()
     missed = hold_against(outcome).missed
@@ -370,6 +382,7 @@ def row_of(judged: Judged) -> dict[str, Any]:
         "failed": list(outcome.failed),
         "undecided": dict(outcome.undecided),
         "passed": outcome.passed,
+        "remarked": sorted(outcome.remarked),
         "forms_no_group": outcome.forms_no_group,
         "seconds": round(outcome.seconds, 2),
         "found": list(judged.found),

@@ -46,7 +46,7 @@ PROTOCOL = ClassicClientSchedules(is_driven=True)
 
 
 def make_player(settings: ClientSettings, facts: ClientFacts) -> ClientPlayer:
-    """The player with the reference client, which the kit drives."""
+    """The player with the reference client as `make_subject` makes it."""
     subject = reference.make_subject(settings)
     logging.getLogger("fencepost.adapters.serve").setLevel(logging.CRITICAL)  # what clients do is judged, and no news
     return ClientPlayer(
@@ -56,7 +56,7 @@ def make_player(settings: ClientSettings, facts: ClientFacts) -> ClientPlayer:
         subject.start_cluster,
         30.0,
         clock="virtual",
-        is_driven=True,
+        is_driven=subject.is_driven,
         facts=facts,
     )
 

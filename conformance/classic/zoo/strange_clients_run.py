@@ -5,6 +5,7 @@ steps that the client's model takes are laid side by side. The rules of the firs
 these are the fault's own names, beside those that the zoo knows for it and those that the changed function cites. The
 requirements of rules that apply more or less often from there on are broken as a consequence. The fetcher has no rules:
 where a fault changes what is fetched, the requirements of fetching and of returning records follow from it as well.
+Assignors have none either: their names are the checks of plans that they fail by themselves, without a group.
 """
 
 import ast
@@ -15,7 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from itertools import count
 from types import SimpleNamespace
 from typing import Any
@@ -24,8 +25,9 @@ from fencepost.adapters.classic.client import client
 from fencepost.adapters.classic.client.driver import ReferenceDriver
 from fencepost.adapters.serve import server
 from fencepost.adapters.virtual_clock import run_virtual, run_virtual_in_thread
+from fencepost.conformance.assignors.run import AssignorTest
 from fencepost.conformance.classic.clients import CLASSIC_CLIENTS, DRIVEN_CLIENTS, SCENARIOS
-from fencepost.conformance.classic.zoo.client_stand import ClientFault, make_player
+from fencepost.conformance.classic.zoo.client_stand import RANDOM_GROUPS, ClientFault, make_player, with_fault
 from fencepost.conformance.classic.zoo.clients import CLIENT_BUGS, reference
 from fencepost.conformance.classic.zoo.coordinator_stand import skip_judging
 from fencepost.conformance.classic.zoo.strange_clients import CLIENT_DIFFERENCES, SETTINGS
@@ -41,6 +43,7 @@ from fencepost.conformance.zoo.fault import Fault, Patch, Side, mutant_fault
 from fencepost.conformance.zoo.measuring import CpuLimitExceeded, cpu_limit
 from fencepost.conformance.zoo.mutants import Mutant, apply_mutant, source_of
 from fencepost.conformance.zoo.strangers import (
+    Differences,
     FaultNames,
     Stranger,
     StrangerKind,
@@ -53,6 +56,7 @@ from fencepost.model.assignors.group import Assign, Assignment, ClusterTopics, G
 from fencepost.model.assignors.registry import Assignor
 from fencepost.model.classic.catalogue.client import CLIENT_CATALOGUE, MEMBER_RULES
 from fencepost.model.classic.member.settings import ClientSettings
+from fencepost.traces.classic.client import standings
 from fencepost.traces.events import Event, Kind
 
 MAX_SECONDS = 5.0
@@ -61,6 +65,8 @@ USES = frozenset({"Heartbeat", "OffsetFetch", "OffsetCommit", "Fetch"})
 """The requests that a member sends once it has an assignment."""
 OF_FETCHER = frozenset(id for id in CLIENT_CATALOGUE if id.startswith(("POLL-", "PREFETCH-")))
 """The requirements of what is fetched and returned."""
+REASONED = frozenset({"JoinGroup", "LeaveGroup"})
+"""The requests that give a reason in words of the client's own."""
 CITED = re.compile(r"\b[A-Z]+\d?-\d+\b")
 
 # --- faults
@@ -80,9 +86,20 @@ def put_in_mutant(mutant: Mutant, patch: Patch) -> None:
 @cache
 def client_pools() -> Mapping[str, Mapping[str, ClientFault]]:
     """The faults of each origin by their ids."""
-    mutants = filter(is_in_one_function, reference.member_mutants())
+    mutants = (each for each in reference.member_mutants() if is_in_one_function(each) and not is_assertion(each))
     faults = (mutant_fault(each, Side.MEMBER, reference.EAGER, put_in_mutant) for each in mutants)
     return {"bugs": CLIENT_BUGS, "mutants": {fault.id: fault for fault in faults}}
+
+
+def is_assertion(mutant: Mutant) -> bool:
+    """Whether the mutant changes what the model takes for granted: a client that fails there stops in mid-step, which
+    no implementation does."""
+    node: Any = ast.parse(source_of(mutant.module))
+    for name, place in mutant.path:
+        if isinstance(node, ast.Assert):
+            return True
+        node = getattr(node, name) if place is None else getattr(node, name)[place]
+    return False
 
 
 def fault_with(id: str) -> ClientFault:
@@ -109,8 +126,35 @@ def put_in_fault(fault: ClientFault, patch: Patch) -> None:
     patch.replace(client, "ASSIGNORS", faulty)
 
 
+class ListingPatch(Patch):
+    """A patch that lists the functions that it replaces, each with its owner."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.places: set[tuple[int, str]] = set()
+
+    def replace(self, owner: object, name: str, value: Any) -> None:
+        """Give an attribute another value."""
+        if owner is not standings:  # the judge, which keeps the member that is proved
+            self.places.add((id(owner), name))
+        super().replace(owner, name, value)
+
+
+@cache
+def places_of(fault: ClientFault) -> frozenset[tuple[int, str]]:
+    """What a fault replaces; nothing if it cannot be made."""
+    with ListingPatch() as patch:
+        try:
+            put_in_fault(fault, patch)
+        except Exception:  # a mutant may raise anything
+            return frozenset()
+        return frozenset(patch.places)
+
+
 def goes_with(fault: Fault[Any], others: Sequence[Fault[Any]], differences: Sequence[str]) -> bool:
-    """Whether a fault fits beside others: all of them show in the same settings."""
+    """Whether a fault fits beside others: they show in the same settings, and none takes the place of another."""
+    if any(places_of(fault) & places_of(each) for each in others):
+        return False
     needs = {each.setting for each in (fault, *others)} - {reference.EAGER}
     return not needs or (len(needs) == 1 and not SETTINGS & set(differences))
 
@@ -131,6 +175,12 @@ class Course:
     steps: tuple[tuple[Any, ...], ...] = ()
     events: tuple[Event, ...] = ()
 
+    def shown(self) -> list[Event]:
+        """The events without reasons in words."""
+        return [
+            replace(each, body=drop_reasons(each.body)) if "reason" in str(each.body) else each for each in self.events
+        ]
+
     def rules(self, begin: int) -> Counter[str]:
         """How often each rule applies from a step on."""
         return Counter(rule for _, rules, _ in self.steps[begin:] for rule in rules)
@@ -142,6 +192,13 @@ class Course:
         return frozenset(
             (topic["topic"], row["partition"], row["fetch_offset"]) for topic in topics for row in topic["partitions"]
         )
+
+
+def drop_reasons(value: Any) -> Any:
+    """A body without reasons in words."""
+    if isinstance(value, Mapping):
+        return {name: drop_reasons(each) for name, each in value.items() if name != "reason"}
+    return [drop_reasons(each) for each in value] if isinstance(value, list) else value
 
 
 def course_of(settings: ClientSettings, scenario: Scenario) -> Course:
@@ -170,30 +227,43 @@ def course_of(settings: ClientSettings, scenario: Scenario) -> Course:
     return Course(tuple(steps), run.events)
 
 
-@cache
-def shipped_courses(settings: ClientSettings) -> tuple[Course, ...]:
-    """What the shipped client does in every scenario."""
-    return tuple(course_of(settings, scenario) for scenario in SCENARIOS)
+def courses_of(
+    settings: ClientSettings, differences: Differences = (), faults: Sequence[ClientFault] = ()
+) -> Iterator[Course]:
+    """What a client with differences and faults does in each scenario. Raises `CpuLimitExceeded` if it hangs, and
+    whatever keeps it from being made."""
+    for scenario in SCENARIOS:
+        with Patch() as patch:
+            put_in_differences(CLIENT_DIFFERENCES, differences, patch)
+            for fault in faults:
+                put_in_fault(fault, patch)
+            course = course_of(settings, scenario)
+        yield course
+
+
+@lru_cache(4)
+def shipped_courses(settings: ClientSettings, differences: Differences) -> tuple[Course, ...]:
+    """The same of a client without faults, kept for the next question."""
+    return tuple(courses_of(settings, differences))
 
 
 # --- names
 
 
 @cache
-def names_of(faults: tuple[ClientFault, ...]) -> FaultNames | None:
-    """The names of some faults together; None if they show in no scenario, or nothing can be played as they hang."""
+def names_of(faults: tuple[ClientFault, ...], differences: Differences = ()) -> FaultNames | None:
+    """The names of some faults together, alone or beside differences, which change what shows where; None if they show
+    in no scenario, or nothing can be played as they hang or have the client refuse its settings."""
     settings = base_settings(faults)
-    shipped = shipped_courses(settings)
-    with Patch() as patch:
-        try:
-            for fault in faults:
-                put_in_fault(fault, patch)
-            faulty = tuple(course_of(settings, scenario) for scenario in SCENARIOS)
-        except (Exception, CpuLimitExceeded):  # it cannot be made, or hangs
-            return None
-    if all(before.events == after.events for before, after in zip(shipped, faulty, strict=True)):
+    shipped = shipped_courses(settings, differences)
+    try:
+        faulty = tuple(courses_of(settings, differences, faults))
+    except (Exception, CpuLimitExceeded):  # it cannot be made, or hangs
         return None
-    own = {id for fault in faults for id in (*fault.breaks, *cited_by(fault))}
+    plays = any(each.events for each in faulty)
+    if not plays or all(one.shown() == other.shown() for one, other in zip(shipped, faulty, strict=True)):
+        return None
+    own = {id for fault in faults for id in (*fault.breaks, *cited_by(fault), *broken_plans(fault, settings))}
     later: set[str] = set()
     for before, after in zip(shipped, faulty, strict=True):
         pairs = enumerate(zip(before.steps, after.steps, strict=False))
@@ -205,6 +275,16 @@ def names_of(faults: tuple[ClientFault, ...]) -> FaultNames | None:
         if before.fetched_offsets() != after.fetched_offsets():
             later |= OF_FETCHER
     return FaultNames(frozenset(own), frozenset(later - own))
+
+
+@cache
+def broken_plans(fault: ClientFault, settings: ClientSettings) -> frozenset[str]:
+    """What the plans of an assignor with this fault break, for each assignor that a client offers."""
+    if fault.subject is not Side.ASSIGNOR:
+        return frozenset()
+    names = {strategy.name for strategy in settings.strategies}
+    tests = (AssignorTest(each, with_fault(each, fault.activate), RANDOM_GROUPS, 0) for each in sorted(names))
+    return frozenset(result.id for test in tests for result in test.run().failed_results())
 
 
 def requirements_of(rules: Any) -> Iterator[str]:
@@ -227,7 +307,12 @@ def cited_by(fault: ClientFault) -> Iterator[str]:
 
 def play_stranger(stranger: Stranger) -> StrangerOutcome:
     """Put differences and faults into this process, test, and take them out again."""
-    return play_named(stranger, fault_with, names_of, play_faulty, shows_on)
+    return play_named(stranger, fault_with, names_of, play_faulty, shows_on, names_beside)
+
+
+def names_beside(stranger: Stranger, faults: tuple[ClientFault, ...]) -> FaultNames | None:
+    """The names of faults beside the differences of a stranger."""
+    return names_of(faults, stranger.differences)
 
 
 def play_faulty(stranger: Stranger, faults: tuple[ClientFault, ...]) -> StrangerOutcome:
@@ -246,7 +331,7 @@ def forms_groups(stranger: Stranger, faults: Sequence[ClientFault]) -> bool:
     """Whether a client with these faults uses an assignment in the first scenario, in which it is alone: it sends a
     request that follows from one."""
     with Patch() as patch:
-        put_in_differences(CLIENT_DIFFERENCES, stranger, patch)
+        put_in_differences(CLIENT_DIFFERENCES, stranger.differences, patch)
         for fault in faults:
             put_in_fault(fault, patch)
         try:
@@ -260,7 +345,7 @@ async def test_disguised(stranger: Stranger, faults: Sequence[ClientFault]) -> R
     """The report of a run with the reference client as differences and faults make it."""
     plan = plan_for(stranger, BUNDLED)
     with Patch() as patch:
-        put_in_differences(CLIENT_DIFFERENCES, stranger, patch)
+        put_in_differences(CLIENT_DIFFERENCES, stranger.differences, patch)
         for fault in faults:
             put_in_fault(fault, patch)
         subject = reference.make_subject(base_settings(faults))
@@ -272,16 +357,14 @@ async def test_disguised(stranger: Stranger, faults: Sequence[ClientFault]) -> R
 
 
 def shows_on(stranger: Stranger, faults: Sequence[ClientFault], id: str) -> bool:
-    """Whether a fault changes anything that scenarios see of a stranger with these differences and no other fault."""
-    settings, fault = base_settings(faults), fault_with(id)
-    with Patch() as patch:
-        put_in_differences(CLIENT_DIFFERENCES, stranger, patch)
-        before = [course_of(settings, scenario).events for scenario in SCENARIOS]
-        put_in_fault(fault, patch)
-        try:
-            return [course_of(settings, scenario).events for scenario in SCENARIOS] != before
-        except CpuLimitExceeded:
-            return True  # it hangs
+    """Whether one of some faults changes anything that scenarios see of a stranger that has the others."""
+    settings, others = base_settings(faults), [each for each in faults if each.id != id]
+    before = courses_of(settings, stranger.differences, others)
+    after = courses_of(settings, stranger.differences, faults)
+    try:
+        return any(one.shown() != other.shown() for one, other in zip(before, after, strict=True))
+    except CpuLimitExceeded:
+        return True  # it hangs
 
 
 STRANGE_CLIENTS = StrangerKind(

@@ -22,7 +22,7 @@ from fencepost.conformance.classic.zoo.strangers_names import names_of
 from fencepost.conformance.events import RunEvent
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
-from fencepost.conformance.results import EndKind, Report, Verdict
+from fencepost.conformance.results import EndKind, RemarkKind, Report, Verdict
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS, BundledRun
 from fencepost.conformance.run.play import DEFAULT_GRACE_MS, NewTarget
 from fencepost.conformance.run.remote import RemoteRun
@@ -67,7 +67,7 @@ def play_faulty(stranger: Stranger, faults: tuple[CoordinatorFault, ...]) -> Str
     """The outcome of a run on a stranger with these faults."""
     begun = time.process_time()
     with Patch() as patch:
-        disguise = put_in_differences(DIFFERENCES, stranger, patch)
+        disguise = put_in_differences(DIFFERENCES, stranger.differences, patch)
         for fault in faults:
             fault.apply(patch)
             disguise.allow(fault.setting.grace, fault.setting.order)
@@ -95,7 +95,7 @@ def shows_on(stranger: Stranger, faults: Sequence[CoordinatorFault], id: str) ->
     """Whether one of some faults changes anything that scenarios see of a stranger that has the others."""
     fault = fault_with(id)
     with Patch() as patch:
-        disguise = put_in_differences(DIFFERENCES, stranger, patch)
+        disguise = put_in_differences(DIFFERENCES, stranger.differences, patch)
         for other in (each for each in faults if each.id != id):
             other.apply(patch)
         disguise.allow(fault.setting.grace, fault.setting.order)
@@ -110,12 +110,12 @@ def names_beside(stranger: Stranger, faults: tuple[CoordinatorFault, ...]) -> Fa
     """The names of faults beside the differences of a stranger, which change what shows where."""
 
     def install(patch: Patch) -> None:
-        put_in_differences(DIFFERENCES, stranger, patch)
+        put_in_differences(DIFFERENCES, stranger.differences, patch)
         for fault in faults:
             fault.setting.install(patch)
 
     with Patch() as patch:
-        disguise = put_in_differences(DIFFERENCES, stranger, patch)
+        disguise = put_in_differences(DIFFERENCES, stranger.differences, patch)
     for fault in faults:
         disguise.allow(fault.setting.grace, fault.setting.order)
     settings = replace(BUNDLED_SETTINGS, **disguise.settings)
@@ -206,6 +206,7 @@ def outcome_of(stranger: Stranger, report: Report, seconds: float) -> StrangerOu
         tuple(failed),
         {each.id: each.note for each in report.results if each.verdict is Verdict.INCONCLUSIVE},
         sum(each.verdict is Verdict.PASS for each in report.results),
+        frozenset(each.id for each in report.results if each.remark and each.remark.kind is RemarkKind.UNUSUAL),
         frozenset(each.id for each in report.results if each.verdict in (Verdict.UNSUPPORTED, Verdict.NOT_OBSERVED)),
         seconds,
         titles,

@@ -13,7 +13,9 @@ from fencepost.conformance.classic.zoo.clients.reference import COOPERATIVE, EAG
 from fencepost.conformance.classic.zoo.strange_clients import CLIENT_DIFFERENCES
 from fencepost.conformance.classic.zoo.strange_clients_run import (
     STRANGE_CLIENTS,
+    Course,
     base_settings,
+    broken_plans,
     client_pools,
     goes_with,
     names_of,
@@ -29,6 +31,7 @@ from fencepost.conformance.zoo.strangers import Difference, FaultNames, Stranger
 from fencepost.model.assignors.group import ClusterTopics, GroupMember, Subscription
 from fencepost.model.assignors.properties import broken_properties
 from fencepost.model.assignors.registry import ASSIGNORS
+from fencepost.traces.events import Event, Kind
 
 PLAIN = Stranger(1, 0, (), (), only=("MEMBER-02", "POLL-02"), side=Side.MEMBER)
 MEMBERS = (GroupMember("a", Subscription(("known", "unknown"))),)
@@ -68,6 +71,32 @@ def test_faults_that_need_other_settings_do_not_go_together() -> None:
     assert goes_with(by_hand, [CLIENT_BUGS["BUG-58"]], ["push"])
     assert base_settings((CLIENT_BUGS["BUG-58"], cooperative)) == replace(COOPERATIVE, request_timeout=10_000)
     assert base_settings(()) == replace(EAGER, request_timeout=10_000)
+
+
+def test_faults_of_one_function_and_of_assertions_are_not_drawn() -> None:
+    mutants, one = client_pools()["mutants"], CLIENT_BUGS["BUG-76"]  # in the place of heartbeats.work
+    inside = next(each for name, each in mutants.items() if name.startswith("heartbeats.work:"))
+    beside = next(each for name, each in mutants.items() if name.startswith("leaving.close:"))
+    assert not goes_with(inside, [one], ()) and goes_with(beside, [one], ())
+    assert not any(name.startswith("commits.install_assignment: ") and "completion" in name for name in mutants)
+
+
+def test_what_an_assignor_breaks_is_measured_without_a_group() -> None:
+    assert {"RANGE-02", "RANGE-03"} <= broken_plans(CLIENT_BUGS["BUG-134"], EAGER)
+    assert not broken_plans(CLIENT_BUGS["BUG-134"], COOPERATIVE) and not broken_plans(CLIENT_BUGS["BUG-58"], EAGER)
+
+
+def test_a_fault_shows_in_what_is_sent_and_not_in_reasons_in_words() -> None:
+    told = Event(1, 0, 0, "A", Kind.REQUEST, "JoinGroup", 8, {"member_id": "a", "reason": "one"})
+    same, other = (replace(told, body={**told.body, name: "two"}) for name in ("reason", "member_id"))
+    courses = [Course(events=(each,)).shown() for each in (told, same, other)]
+    assert courses[0] == courses[1] != courses[2]
+
+
+def test_a_push_client_that_sends_no_heartbeat_in_its_listener_is_found() -> None:
+    pushes = replace(PLAIN, differences=(("push", ""),), only=("HBT-12",))
+    silent = play_faulty(replace(pushes, faults=("BUG-76",)), (CLIENT_BUGS["BUG-76"],))
+    assert (silent.failed, play_faulty(pushes, ()).failed) == (("HBT-12",), ())
 
 
 @pytest.mark.slow

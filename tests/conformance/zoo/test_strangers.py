@@ -204,6 +204,18 @@ def test_faults_may_have_other_names_beside_the_differences_of_a_stranger(few_sc
     assert not hold_against(told).outside
 
 
+def test_a_recommendation_that_is_kept_without_the_fault_alone_shows_it() -> None:
+    bug = fault_pools()["bugs"]["BUG-16"]
+    stranger, names = replace(PLAIN, faults=(bug.id,)), FaultNames(frozenset({"GEN-01", "GEN-02"}))
+
+    def play(stranger: Stranger, faults: Any) -> StrangerOutcome:
+        return StrangerOutcome(stranger, remarked=frozenset({"GEN-01", "GEN-02"} if faults else {"GEN-01"}))
+
+    outcome = play_named(stranger, lambda id: bug, lambda faults: names, play, lambda *given: True)
+    assert outcome.remarked == {"GEN-02"} and hold_against(outcome).found == (bug.id,)
+    assert hold_against(replace(outcome, remarked=frozenset())).missed == (bug.id,)
+
+
 def test_what_no_requirement_forbids_and_what_cannot_run_are_no_faults(few_scenarios: None) -> None:
     """The form of a member id is free, and a coordinator that breaks whatever it is asked cannot be played."""
     mutants = fault_pools()["mutants"]
