@@ -67,6 +67,11 @@ OF_FETCHER = frozenset(id for id in CLIENT_CATALOGUE if id.startswith(("POLL-", 
 """The requirements of what is fetched and returned."""
 REASONED = frozenset({"JoinGroup", "LeaveGroup"})
 """The requests that give a reason in words of the client's own."""
+OF_GROUP = {
+    "CALLBACK-14": {"CALLBACK-02", "COOP-01", "COOP-02"},
+    "MCOMMIT-21": {"MCOMMIT-01", "MCOMMIT-02", "MCOMMIT-18"},
+}
+"""What a whole group keeps, so that no rule of a member has it: it follows from what a member gives up or commits."""
 CITED = re.compile(r"\b[A-Z]+\d?-\d+\b")
 
 # --- faults
@@ -274,6 +279,7 @@ def names_of(faults: tuple[ClientFault, ...], differences: Differences = ()) -> 
             later |= set(requirements_of((known - seen) | (seen - known)))
         if before.fetched_offsets() != after.fetched_offsets():
             later |= OF_FETCHER
+    later |= {id for id, causes in OF_GROUP.items() if own & causes}
     return FaultNames(frozenset(own), frozenset(later - own))
 
 

@@ -86,6 +86,12 @@ def test_what_an_assignor_breaks_is_measured_without_a_group() -> None:
     assert not broken_plans(CLIENT_BUGS["BUG-134"], COOPERATIVE) and not broken_plans(CLIENT_BUGS["BUG-58"], EAGER)
 
 
+@pytest.mark.slow
+def test_what_no_rule_of_a_member_has_follows_from_what_it_declares() -> None:
+    names = names_of((CLIENT_BUGS["BUG-139"],))
+    assert names is not None and "COOP-01" in names.own and "CALLBACK-14" in names.consequences
+
+
 def test_a_fault_shows_in_what_is_sent_and_not_in_reasons_in_words() -> None:
     told = Event(1, 0, 0, "A", Kind.REQUEST, "JoinGroup", 8, {"member_id": "a", "reason": "one"})
     same, other = (replace(told, body={**told.body, name: "two"}) for name in ("reason", "member_id"))
