@@ -42,6 +42,17 @@ def claim_another_id(events: list[Event]) -> Iterable[Event]:
     return [evolve(each, body={**each.body, "member_id": "other"}) if each is last else each for each in events]
 
 
+def refuse_the_join(events: list[Event]) -> Iterable[Event]:
+    """JoinGroup has a response, with an error after which the client joins again."""
+    join = next(event for event in events if event.kind is Kind.REQUEST and event.api == "JoinGroup")
+    body = {"error_code": int(Error.REBALANCE_IN_PROGRESS), "generation_id": -1, "member_id": "", "members": []}
+    for event in events:
+        is_next = event.sequence == join.sequence + 1
+        yield (
+            evolve(join, sequence=event.sequence, kind=Kind.RESPONSE, body=body, of=join.sequence) if is_next else event
+        )
+
+
 def be_in_one_generation(events: list[Event]) -> Iterable[Event]:
     """The other members are assigned partitions in the generation that the client has."""
     generation = -1
@@ -307,6 +318,7 @@ CASES: list[tuple[str, str, Change]] = [
     ("drained-until-the-end", "PREFETCH-03", end_later),
     ("paused-while-others-are-drained", "PREFETCH-03", end_later),
     ("buffered-through-a-rebalance", "MCOMMIT-19", without(lambda event: event.kind is Kind.POLL)),
+    ("subscribed-beside-a-lost-join", "MEMBER-27", refuse_the_join),
     ("growing-backoff", "PREFETCH-03", without(lambda event: event.api == "OffsetFetch" and event.time > 2_000)),
 ]
 """The name of a trace, the requirement that it seemed to violate, and the change after which it does."""

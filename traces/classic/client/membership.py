@@ -15,7 +15,7 @@ from fencepost.traces.classic.client.messages import (
     generation_in,
 )
 from fencepost.traces.classic.client.standings import Standing
-from fencepost.traces.classic.client.view import MIN_PATIENCE_MS, RESETS, ClientView, Debt, blame_request, check_request
+from fencepost.traces.classic.client.view import RESETS, ClientView, Debt, blame_request, check_request
 from fencepost.traces.client_judge.judge import build_violation
 from fencepost.traces.client_judge.monitors import (
     Finding,
@@ -159,7 +159,7 @@ def judge_payment(view: ClientView, seen: Seen) -> Findings:
 def judge_absence(view: ClientView, seen: Seen) -> Findings:
     """The client is asked to end: a JoinGroup whose time had passed until then is missing, however it goes on."""
     time = view.ending_time(seen)
-    if time is None or view.is_unheard(time, MIN_PATIENCE_MS):
+    if time is None or view.is_kept_waiting(time):
         return
     for debt in view.debts.values():
         if debt.api == "JoinGroup" and time - debt.since > view.patience_for(debt.api):
@@ -175,7 +175,7 @@ def judge_debts(view: ClientView, time: int) -> Findings:
 def judge_debt(view: ClientView, debt: Debt, time: int) -> Finding:
     """What the client owes is overdue, or the trace ends too early to say so."""
     waited, patience = time - debt.since, view.patience_for(debt.api)
-    if waited > patience and not view.is_unheard(time, MIN_PATIENCE_MS):
+    if waited > patience and not view.is_kept_waiting(time):
         return miss_payment(debt, time, patience)
     note = f"{debt.news}, and no {debt.api} came within {waited} ms; the client may take {patience} ms"
     return leave_open(debt.requirement, debt.sequence, note)

@@ -270,6 +270,10 @@ class ClientView:
         )
         return any(time - each.sent_at > milliseconds for each in waiting)
 
+    def is_kept_waiting(self, time: int) -> bool:
+        """Whether the client may wait for a response, so that it does not join yet."""
+        return self.exchange_outstanding() is not None or self.is_unheard(time, MIN_PATIENCE_MS)
+
     def owe(self, debt: Debt) -> None:
         """From now on the client owes something; what it owed of the same kind before is no longer asked for."""
         self.debts = self.debts_without(debt.api) | {debt.requirement: debt}
