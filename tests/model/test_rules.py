@@ -13,8 +13,8 @@ import pytest
 from fencepost.model.classic.catalogue import CATALOGUE, RULES
 from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.explore.properties import PROPERTIES
-from fencepost.model.classic.kernel import invariants
 from fencepost.model.classic.proofs.results import theorem_sentences
+from fencepost.model.classic.theorems import kernel_statements
 from fencepost.model.classic.theorems.lemmas import LEMMAS
 from fencepost.model.classic.theorems.non_theorems import (
     FALSE_THEOREMS,
@@ -94,7 +94,7 @@ def test_rows_answer_to_requirements_that_exist(name: str) -> None:
 def test_the_registry_has_every_theorem() -> None:
     assert tuple(one.statement for one in REGISTRY) == (*THEOREMS, *STEP_THEOREMS)
     kernel = {one.invariant for one in REGISTRY} - {None}
-    assert kernel == {*invariants.THEOREMS, invariants.no_stale_commit}
+    assert kernel == {*kernel_statements.THEOREMS, kernel_statements.no_stale_commit}
 
 
 def test_proof_and_search_use_its_names_and_sentences() -> None:

@@ -14,8 +14,8 @@ from fencepost.model.classic.core.member_table import is_member
 from fencepost.model.classic.core.protocol_selection import metadata_for
 from fencepost.model.classic.core.state import CommitResponse, CoreResponse, Group, JoinResponse, Phase
 from fencepost.model.classic.kernel.actions import ACTIONS, Kernel, adopt
-from fencepost.model.classic.kernel.invariants import INVARIANTS, SORTS, element_names
 from fencepost.model.classic.member.member import NO_GENERATION, Member, MemberState, PartitionCommit, SentRequest
+from fencepost.model.classic.theorems.kernel_statements import INVARIANTS, SORTS, element_names
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from fencepost.model.groups.messages import CommitRequest

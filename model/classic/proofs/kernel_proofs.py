@@ -13,7 +13,6 @@ from typing import Any
 import z3
 
 from fencepost.model.classic.kernel.actions import ACTIONS, Kernel, KernelStep, adopt
-from fencepost.model.classic.kernel.invariants import INVARIANTS, SORTS, STEP_THEOREMS, Invariant, element_names
 from fencepost.model.classic.kernel.rebalance import (
     BEFORE_PHASE,
     REBALANCE_ACTIONS,
@@ -23,6 +22,13 @@ from fencepost.model.classic.kernel.rebalance import (
     is_settled,
     is_stable,
     phase_rank,
+)
+from fencepost.model.classic.theorems.kernel_statements import (
+    INVARIANTS,
+    SORTS,
+    STEP_THEOREMS,
+    Invariant,
+    element_names,
 )
 from fencepost.model.logic import Truth, and_, not_
 from fencepost.model.proofs.induction import Lemma

@@ -6,9 +6,8 @@ single steps or states, which needs no ghost state. The kernel's proof shows an 
 
 from dataclasses import dataclass
 
-from fencepost.model.classic.kernel import invariants
-from fencepost.model.classic.kernel.invariants import Invariant
-from fencepost.model.classic.theorems import request_statements, statements
+from fencepost.model.classic.theorems import kernel_statements, request_statements, statements
+from fencepost.model.classic.theorems.kernel_statements import Invariant
 from fencepost.model.classic.theorems.member_statements import MEMBER_THEOREMS
 from fencepost.model.statement import Statement
 
@@ -49,28 +48,28 @@ ONE_LEADER = Theorem(
     statements.one_leader,
     "fail-over, deletion; a static member's next id counts as the same leader",
     "one-leader",
-    invariants.one_leader,
+    kernel_statements.one_leader,
 )
 NO_STALE_COMMIT = Theorem(
-    statements.no_stale_commit, "commits below generation 0", "no-stale-commit", invariants.no_stale_commit
+    statements.no_stale_commit, "commits below generation 0", "no-stale-commit", kernel_statements.no_stale_commit
 )
 NO_FOREIGN_COMMIT = Theorem(
     statements.commit_by_owner,
     "fail-over, deletion, commits below generation 0; several writers that nobody was assigned (T5 is false)",
     "no-foreign-commit",
-    invariants.no_foreign_commit,
+    kernel_statements.no_foreign_commit,
 )
 ONE_OWNER = Theorem(
     statements.one_assignee,
     "fail-over, deletion; a static member's next id counts as the same member",
     "one-owner",
-    invariants.one_owner,
+    kernel_statements.one_owner,
 )
 ONE_BELIEVER = Theorem(
     statements.one_owner,
     "fail-over, deletion; beliefs from different generations",
     "one-believer",
-    invariants.one_believer,
+    kernel_statements.one_believer,
 )
 ONE_PROCESS = Theorem(statements.one_process, "fail-over, deletion")
 STEPS = tuple(

@@ -11,7 +11,6 @@ from fencepost.model.classic.core import join_phase, membership, sync
 from fencepost.model.classic.core.state import Group, JoinRequest, MemberView, Phase, SyncRequest
 from fencepost.model.classic.kernel import rebalance
 from fencepost.model.classic.kernel.actions import ACTIONS
-from fencepost.model.classic.kernel.invariants import LEMMAS, THEOREMS
 from fencepost.model.classic.member import member
 from fencepost.model.classic.member.member import PartitionCommit, claimed_partitions, gets_partition
 from fencepost.model.classic.proofs import induction
@@ -33,6 +32,7 @@ from fencepost.model.classic.proofs.kernel_proofs import (
 )
 from fencepost.model.classic.proofs.proof_events import ProofEvent, coordinator_events, member_events
 from fencepost.model.classic.theorems.ghost_state import Process
+from fencepost.model.classic.theorems.kernel_statements import LEMMAS, THEOREMS
 from fencepost.model.classic.theorems.non_theorems import one_assigned_id, one_leader_id, one_writer
 from fencepost.model.classic.theorems.statements import WHATEVER_CLIENTS_SEND, one_assignee
 from fencepost.model.logic import Truth

@@ -1,4 +1,4 @@
-"""The invariants of the kernel.
+"""The invariants of the kernel, for any number of members and partitions.
 
 People should read `THEOREMS`, which is what the protocol promises, within one term of a coordinator and one life of
 a group, for commits in generations from 0 on, a static replacement counting as the same member. `LEMMAS`
