@@ -219,7 +219,13 @@ BREAKS = (
         "join",
         "T41",
     ),
-    one("28 protocols are not compared", join.join, "not supports(group, request)", "False", "join"),
+    one(
+        "28 protocols are not compared",
+        join.join,
+        "has_protocol = supports(group, request)",
+        "has_protocol = True",
+        "join",
+    ),
     one(
         "30 the first JoinGroup ends the join phase",
         join_phase.try_complete_join,
