@@ -73,7 +73,7 @@ def without_one(k: PushKernel, one: Token, *names: str) -> PushKernel:
     return replace(k, **sets)
 
 
-def emptied(k: PushKernel, *names: str) -> PushKernel:
+def empty_sets(k: PushKernel, *names: str) -> PushKernel:
     """Nobody is in these sets."""
     sets: dict[str, Any] = {name: getattr(k, name).empty() for name in names}
     return replace(k, **sets)
@@ -88,7 +88,7 @@ def membership_events(k: PushKernel, one: Token) -> Events:
     """Registration, giving up, removal, failover."""
     lost = ("attached", "fresh", "fetching", "start_sent", "stop_sent", "stale_stop")
     answers = ("stop_response", "stale_response", "start_response")
-    forgotten = emptied(k, "fresh", "member", "snapshot", "stopped", "started", "stop_sent", *answers)
+    forgotten = empty_sets(k, "fresh", "member", "snapshot", "stopped", "started", "stop_sent", *answers)
     failed = replace(forgotten, stale_stop=k.stale_stop.plus_all((), k.stop_sent), is_stopping=False, is_starting=False)
     may_go = and_(k.member.has(one), not_(k.attached.has(one)))
     return (
@@ -107,7 +107,7 @@ def is_idle(k: PushKernel, one: Token) -> Truth:
 def attempt_events(k: PushKernel, plan: Plan, snapshot: Registrations) -> Events:
     """An attempt begins with its Stops, goes on to its Starts, and ends."""
     begun = replace(
-        emptied(k, "stopped", "started", "stop_response", "start_response"),
+        empty_sets(k, "stopped", "started", "stop_response", "start_response"),
         snapshot=snapshot,
         plan=plan,
         stop_sent=snapshot.common(k.attached),
@@ -119,7 +119,7 @@ def attempt_events(k: PushKernel, plan: Plan, snapshot: Registrations) -> Events
     planned = and_(snapshot.every(k.known.has), plan.every(lambda r, p: snapshot.has(r)), is_exclusive(plan))
     settled = k.attached.every(lambda r: or_(snapshot.has(r), is_idle(k, r)))
     starts = replace(
-        emptied(k, "started", "start_response"),
+        empty_sets(k, "started", "start_response"),
         last_plan=k.plan,
         start_sent=k.start_sent.plus_all((), k.snapshot.common(k.attached)),
         is_stopping=False,

@@ -96,11 +96,11 @@ def initial_kernel(job: Operators, first: int) -> RegionKernel:
 def put(k: RegionKernel, one: Token, **changes: Any) -> RegionKernel:
     """The state with this operator in or out of sets by a condition, or with another offset."""
 
-    def changed(name: str, value: Any) -> Any:
+    def change(name: str, value: Any) -> Any:
         old = getattr(k, name)
         return (lambda o: ite(o == one, value, old(o))) if name in OFFSETS else old.put(one, there=value)
 
-    return replace(k, **{name: changed(name, value) for name, value in changes.items()})
+    return replace(k, **{name: change(name, value) for name, value in changes.items()})
 
 
 def begin_reset(k: RegionKernel) -> RegionKernel:

@@ -67,7 +67,7 @@ def any_offset(name: str) -> Any:
 
 
 def any_number(name: str) -> Any:
-    """Any number."""
+    """An integer, of which a proof knows nothing."""
     return SymbolicNumber(z3.Int(name))
 
 
