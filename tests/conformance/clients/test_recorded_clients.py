@@ -170,13 +170,15 @@ def commit_later(events: list[Event]) -> Iterable[Event]:
     return [evolve(each, time=each.time + 1_000 * (each.sequence > assigned)) for each in events]
 
 
-def be_assigned_another_partition(events: list[Event]) -> Iterable[Event]:
-    """The last assignment has a partition of a topic that is subscribed."""
-    topic = next(iter(events[0].body["records"])).partition("/")[0]
-    for event in events:
-        is_last = event.sequence == 290
-        body = {**event.body, "assignment": encode_assignment([(topic, 0)])}
-        yield evolve(event, body=body) if is_last else event
+def assign(sequence: int, topic: str, number: int) -> Change:
+    """The response to SyncGroup with this number assigns one partition of a topic that is subscribed."""
+
+    def change(events: list[Event]) -> Iterable[Event]:
+        for event in events:
+            body = {**event.body, "assignment": encode_assignment([(topic, number)])}
+            yield evolve(event, body=body) if event.sequence == sequence else event
+
+    return change
 
 
 def revoke_sooner(events: list[Event]) -> Iterable[Event]:
@@ -409,7 +411,7 @@ CONSEQUENCES: list[tuple[str, str, str, Change]] = [
     ("two-joins-at-once", "MEMBER-06", "MEMBER-08", without(lambda event: event.sequence == 178)),
     ("joined-with-a-lost-id", "MEMBER-13", "MEMBER-29", without(lambda event: event.api == "lost")),
     ("synced-twice", "MEMBER-16", "MCOMMIT-18", sync_another_generation),
-    ("fetches-beside-a-foreign-topic", "CALLBACK-11", "PREFETCH-08", be_assigned_another_partition),
+    ("fetches-beside-a-foreign-topic", "CALLBACK-11", "PREFETCH-08", assign(290, "topic-5a7e4266", 0)),
 ]
 """The name of a trace, the requirement that it violates, another that seemed to be violated for that reason, and the
 change after which it is."""
@@ -423,6 +425,14 @@ def test_a_consequence_is_no_violation(name: str, violated: str, requirement: st
     events = list(stream)
     assert judge_client(header, events, "A", ClassicClient).violated == {violated}
     assert requirement in judge_client(header, change(events), "A", ClassicClient).violated
+
+
+def test_whoever_applies_a_wrong_assignment_in_part_returns_records_of_what_it_was_assigned() -> None:
+    header, stream = open_trace(DATA / "applied-in-part.jsonl.gz")
+    events = list(stream)
+    assert judge_client(header, events, "A", ClassicClient).violated == set()
+    assigned_another = assign(25, "topic-5a81ea06", 1)
+    assert judge_client(header, assigned_another(events), "A", ClassicClient).violated == {"POLL-10"}
 
 
 def test_who_names_nobody_is_told_of_no_membership() -> None:
