@@ -13,7 +13,7 @@ from typing import Any
 from fencepost.adapters.classic.client import client
 from fencepost.adapters.classic.client.client import ANY_NODE, AS_COORDINATOR, VERSIONS, Pace, ReferenceClient
 from fencepost.adapters.classic.client.driver import ReferenceDriver, ReferenceSubject
-from fencepost.adapters.classic.client.links import AwaitedResponse, Link, MemoryLink
+from fencepost.adapters.classic.client.links import AwaitedResponse, Link, MemoryLink, MemoryNetwork
 from fencepost.adapters.serve.coordination import topic_id_of
 from fencepost.conformance.classic.zoo.clients import reference
 from fencepost.conformance.zoo.strangers import Difference, Disguise, Value
@@ -375,14 +375,16 @@ def share_connection(value: Value, disguise: Disguise) -> None:
 
 def read_slowly(milliseconds: Value, disguise: Disguise) -> None:
     """Each response is read a while after it has come."""
-    shipped = MemoryLink.receive
+    shipped = MemoryNetwork.connect
 
-    async def receive(link: MemoryLink) -> bytes:
-        frame = await shipped(link)
-        await asyncio.sleep(int(milliseconds) / 1000)
-        return frame
+    def connect(network: MemoryNetwork, node: int) -> MemoryLink:
+        link = shipped(network, node)
+        later = partial(asyncio.get_running_loop().call_later, int(milliseconds) / 1000)
+        link.responses.feed_data = partial(later, link.responses.feed_data)  # type: ignore[method-assign, assignment]
+        link.responses.feed_eof = partial(later, link.responses.feed_eof)  # type: ignore[method-assign, assignment]
+        return link
 
-    disguise.patch.replace(MemoryLink, "receive", receive)
+    disguise.patch.replace(MemoryNetwork, "connect", connect)
 
 
 def go_at_pace(paces: Value, disguise: Disguise) -> None:
