@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from fencepost.traces.pipeline import PipelineError
 from fencepost.traces.pipeline.corpus import check_files
@@ -183,7 +183,7 @@ def write_frame(frame: DataFrame, folder: Location, table: str, by: str | None =
     written = frame.mapInArrow(write_part, "name string, size long").collect()
     files: Mapping[str, int] = {row.name: row.size for row in written}
     if not files and by is None:
-        nothing = pa.RecordBatch.from_pylist([], schema=to_arrow_schema(frame.schema))
+        nothing = pa.RecordBatch.from_pylist([], schema=frame.limit(0).toArrow().schema)
         files = write_batches([nothing], folder, table, job)
     check_written(folder, table, job, files)
 

@@ -59,7 +59,7 @@ def test_a_violation_gets_from_ingest_to_report(tmp_path: Path, capsys: Capture)
     assert f"{lines} lines = 1 headers + {len(events)} events + 1 in quarantine" in told
     assert f"1 files could not be read, or not to their end:\n  {tmp_path}/bad.jsonl:1: not JSON" in told
     assert main(["pipeline", "judge", str(corpus), "--json", str(report)]) == 1
-    told = capsys.readouterr().out
+    told = " ".join(capsys.readouterr().out.split())
     assert "FAIL HB-" in told and "Invariants, queried" in told and report.exists()
     assert (
         "one leader per generation: holds (" in told
