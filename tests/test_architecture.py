@@ -79,7 +79,7 @@ LABORATORY_IMPORTERS = {
     "conformance/cli/designs.py",
 }
 """The modules of the everyday house that import the laboratory: a command that runs it, and tours, for who asks."""
-MOST_EVERYDAY_LINES = 80_467
+MOST_EVERYDAY_LINES = 80_411
 """The lines of the everyday house may become fewer, not more. 292 of them are the table of methods of Kafka."""
 MODULES = sorted(path.relative_to(ROOT).as_posix() for layer in LAYERS for path in (ROOT / layer).rglob("*.py"))
 PACKAGES = sorted({Path(module).parent.as_posix() for module in MODULES})
