@@ -191,7 +191,7 @@ class RootCauses:
         self.independent: frozenset[str] = frozenset()
         """The requirements with a violation that follows from no other one."""
         self.knows_circles = False
-        """What is independent has been looked for."""
+        """The independent requirements are known, so that a circle of causes can be told."""
         self.shown_by_scenarios: tuple[ViolationOnPath, ...] = ()
         """The independent violations of the scenarios' own requirements."""
         found = [(each, played) for played in runs for each in violations_in(played.verdict)]

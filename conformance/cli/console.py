@@ -95,7 +95,7 @@ class Console:
         self.complain(f"fencepost: {line}")
 
     def note(self, line: str) -> None:
-        """Log `line`, which tells what was done; with -q nothing."""
+        """Log what the command has done, unless it is quiet (-q)."""
         if not self.is_quiet:
             self.log(line)
 

@@ -14,7 +14,7 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import count
@@ -65,8 +65,6 @@ USES = frozenset({"Heartbeat", "OffsetFetch", "OffsetCommit", "Fetch"})
 """The requests that a member sends once it has an assignment."""
 OF_FETCHER = frozenset(id for id in CLIENT_CATALOGUE if id.startswith(("POLL-", "PREFETCH-")))
 """The requirements of what is fetched and returned."""
-REASONED = frozenset({"JoinGroup", "LeaveGroup"})
-"""The requests that give a reason in words of the client's own."""
 OF_GROUP = {
     "CALLBACK-14": {"CALLBACK-02", "COOP-01", "COOP-02"},
     "MCOMMIT-21": {"MCOMMIT-01", "MCOMMIT-02", "MCOMMIT-18"},
@@ -180,8 +178,8 @@ class Course:
     steps: tuple[tuple[Any, ...], ...] = ()
     events: tuple[Event, ...] = ()
 
-    def shown(self) -> list[Event]:
-        """The events without reasons in words."""
+    def events_without_reasons(self) -> list[Event]:
+        """The events, of which no request says in words why it is sent."""
         return [
             replace(each, body=drop_reasons(each.body)) if "reason" in str(each.body) else each for each in self.events
         ]
@@ -197,6 +195,12 @@ class Course:
         return frozenset(
             (topic["topic"], row["partition"], row["fetch_offset"]) for topic in topics for row in topic["partitions"]
         )
+
+
+def differ_in_events(some: Iterable[Course], others: Iterable[Course]) -> bool:
+    """Whether two clients do anything else in a scenario, whatever reasons they give in words."""
+    pairs = zip(some, others, strict=True)
+    return any(one.events_without_reasons() != other.events_without_reasons() for one, other in pairs)
 
 
 def drop_reasons(value: Any) -> Any:
@@ -248,7 +252,7 @@ def courses_of(
 
 @lru_cache(4)
 def shipped_courses(settings: ClientSettings, differences: Differences) -> tuple[Course, ...]:
-    """The same of a client without faults, kept for the next question."""
+    """What a client with differences and without faults does in each scenario, kept for the next question."""
     return tuple(courses_of(settings, differences))
 
 
@@ -266,7 +270,7 @@ def names_of(faults: tuple[ClientFault, ...], differences: Differences = ()) -> 
     except (Exception, CpuLimitExceeded):  # it cannot be made, or hangs
         return None
     plays = any(each.events for each in faulty)
-    if not plays or all(one.shown() == other.shown() for one, other in zip(shipped, faulty, strict=True)):
+    if not plays or not differ_in_events(shipped, faulty):
         return None
     own = {id for fault in faults for id in (*fault.breaks, *cited_by(fault), *broken_plans(fault, settings))}
     later: set[str] = set()
@@ -368,7 +372,7 @@ def shows_on(stranger: Stranger, faults: Sequence[ClientFault], id: str) -> bool
     before = courses_of(settings, stranger.differences, others)
     after = courses_of(settings, stranger.differences, faults)
     try:
-        return any(one.shown() != other.shown() for one, other in zip(before, after, strict=True))
+        return differ_in_events(before, after)
     except CpuLimitExceeded:
         return True  # it hangs
 

@@ -57,11 +57,11 @@ class Records:
         application, positions = view.application, dict(view.application.positions)
         owned = application.owned if application.has_callbacks else view.knowledge.allowed_partitions()
         # Of an assignment that is not to be applied, MEMBER-20 speaks of whatever the client does with it.
-        is_member = application.manual_since is None and view.knowledge.latest.requirement != "MEMBER-20"
+        goes_by_assignment = application.manual_since is None and view.knowledge.latest.requirement != "MEMBER-20"
         for topic, number, offset in seen.event.body["records"]:
             partition, sequence = (str(topic), int(number)), seen.event.sequence
             record, expected = f"{topic}/{number} at {offset}", "no record of it"
-            if is_member:
+            if goes_by_assignment:
                 title = "A record of a partition that is not assigned"
                 yield check(partition in owned, "POLL-10", sequence, title, expected, record)
             if application.paused:

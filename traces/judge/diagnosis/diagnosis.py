@@ -201,8 +201,8 @@ class Diagnoser:
 
     def fewest_mismatches(self, part: GroupOperation, time: int) -> Diagnosis | None:
         """Search best-first for a configuration that has the response, wrong responses let pass. One that gives another
-        response costs as much as is wrong in this one. A success in the place of a refusal that nobody has seen the
-        reason of is none."""
+        response costs as much as is wrong in this one. One that refuses what was accepted does not count if the
+        request is parked in a state that is known."""
         order, handle = count(), part.operation.handle
         arrived = handle in self.search.open_operations and not self.is_handled(part)
         queue = [(self.cost_of(one), next(order), one) for one in self.start_configurations(part, arrived=arrived)]
